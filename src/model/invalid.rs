@@ -1,0 +1,30 @@
+//! The one error of bad input: which field, what is wrong with it, how to mend it.
+
+use std::fmt;
+
+/// Input that was refused: names the field, the value and the fix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invalid {
+    field: &'static str,
+    problem: String,
+}
+
+impl Invalid {
+    /// Makes the error for `field`; `problem` says what is wrong and what to give instead.
+    pub fn new(field: &'static str, problem: impl Into<String>) -> Self {
+        Self { field, problem: problem.into() }
+    }
+
+    /// The field that was refused, as it is called in flags, JSON and configuration.
+    pub fn field(&self) -> &'static str {
+        self.field
+    }
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.field, self.problem)
+    }
+}
+
+impl std::error::Error for Invalid {}

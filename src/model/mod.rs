@@ -1,0 +1,34 @@
+//! Pure data and rules: what a deadline, a lead time, a notice and a namespace's settings are.
+//!
+//! Nothing here awaits, reads a clock or knows a store. Input from outside is checked once, when one of
+//! these types is made; what holds such a value need not check it again.
+
+mod backoff;
+mod deadline;
+mod event;
+mod expiry;
+mod failure;
+mod id;
+mod invalid;
+mod lead_time;
+mod name;
+mod notice;
+mod pause;
+mod route;
+mod settings;
+mod span;
+
+pub use backoff::Backoff;
+pub use deadline::{Mode, Renew, Track};
+pub use event::{Event, HandOut};
+pub use expiry::{ExpiresAt, to_datetime};
+pub use failure::{Class, Failure, FailureRecord};
+pub use id::Id;
+pub use invalid::Invalid;
+pub use lead_time::LeadTime;
+pub use name::Name;
+pub use notice::{EventId, Kind, Notice, Reason};
+pub use pause::{Pause, Paused};
+pub use route::Route;
+pub use settings::{FirstStart, Late, OnRearm, Settings};
+pub use span::{format_span, parse_span, span_ms};

@@ -1,0 +1,284 @@
+//! The settings of a namespace: what is said when, and how its claims behave.
+
+use std::{fmt, str::FromStr, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Invalid, LeadTime, span_ms};
+
+/// The settings of one namespace. Every field has a default; [`Settings::check`] refuses what cannot work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Lead times of the reminders, in any order. Default: none.
+    pub remind: Vec<LeadTime>,
+    /// Whether expiry opens a cleanup. Default: yes. Off: the id is only disarmed.
+    pub cleanup: bool,
+    /// How long after expiry the cleanup waits and a renewal still revives. Default: 0.
+    #[serde(rename = "grace_ms", with = "millis")]
+    pub grace: Duration,
+    /// What a reminder does when its deadline is set inside its lead. Default: [`Late::Crossing`].
+    pub late: Late,
+    /// What a new life does to an open cleanup of an earlier one. Default: [`OnRearm::Supersede`].
+    pub on_rearm: OnRearm,
+    /// The shortest time between two crossings of the same id and lead. Default: none, which means the lead itself.
+    #[serde(rename = "min_repeat_ms", with = "millis::option")]
+    pub min_repeat: Option<Duration>,
+    /// The visibility timeout: how long a claimed notice belongs to its worker. Default: 60 s.
+    #[serde(rename = "lease_ms", with = "millis")]
+    pub lease: Duration,
+    /// How far the store's clock may step back without repeats. Default: 5 s.
+    #[serde(rename = "clock_tolerance_ms", with = "millis")]
+    pub clock_tolerance: Duration,
+    /// Hand-outs whose worker vanished before a notice becomes a dead letter of class `lapsed`. Default: 10.
+    pub max_deliveries: u32,
+    /// The largest payload accepted, in bytes. Default: 16 KiB.
+    pub max_payload: u32,
+    /// Into how many parts the namespace is split; fixed for its life. Default: 1.
+    pub shards: u16,
+    /// Whether the ids are real keys whose own TTL is the truth. Default: no.
+    pub key_backed: bool,
+    /// A number for these settings: a lower one never overwrites a higher one. Default: none, which always applies.
+    pub revision: Option<u64>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            remind: Vec::new(),
+            cleanup: true,
+            grace: Duration::ZERO,
+            late: Late::default(),
+            on_rearm: OnRearm::default(),
+            min_repeat: None,
+            lease: Duration::from_secs(60),
+            clock_tolerance: Duration::from_secs(5),
+            max_deliveries: 10,
+            max_payload: 16 * 1024,
+            shards: 1,
+            key_backed: false,
+            revision: None,
+        }
+    }
+}
+
+impl Settings {
+    /// Adds a reminder at `lead` before expiry.
+    #[must_use]
+    pub fn remind(mut self, lead: LeadTime) -> Self {
+        self.remind.push(lead);
+        self
+    }
+
+    /// Sets the time between expiry and cleanup.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Sets what a reminder does when its deadline is set inside its lead.
+    #[must_use]
+    pub fn late(mut self, late: Late) -> Self {
+        self.late = late;
+        self
+    }
+
+    /// Sets the visibility timeout.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Sets the number of shards.
+    #[must_use]
+    pub fn shards(mut self, shards: u16) -> Self {
+        self.shards = shards;
+        self
+    }
+
+    /// Whether expiry opens a cleanup.
+    #[must_use]
+    pub fn cleanup(mut self, cleanup: bool) -> Self {
+        self.cleanup = cleanup;
+        self
+    }
+
+    /// The lead times, smallest first.
+    pub fn leads(&self) -> Vec<LeadTime> {
+        let mut leads = self.remind.clone();
+        leads.sort_unstable();
+        leads
+    }
+
+    /// Refuses settings that cannot work.
+    ///
+    /// # Errors
+    /// Names the first field that is wrong and the fix.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let leads = self.leads();
+        if let Some(twice) = leads.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Invalid::new("remind", format!("names {} twice; give each lead time once", twice[0])));
+        }
+        if leads.len() > 32 {
+            return Err(Invalid::new("remind", format!("has {} lead times; give at most 32", leads.len())));
+        }
+        if span_ms(self.lease) < 1 {
+            return Err(Invalid::new("lease", "is 0s; give the time a handler needs, as in 60s"));
+        }
+        if !(1..=1024).contains(&self.shards) {
+            return Err(Invalid::new("shards", format!("is {}; give 1 to 1024", self.shards)));
+        }
+        if self.max_deliveries == 0 {
+            return Err(Invalid::new("max_deliveries", "is 0; give at least 1"));
+        }
+        if self.max_payload > 16 * 1024 * 1024 {
+            return Err(Invalid::new("max_payload", format!("is {} bytes; give at most 16 MiB", self.max_payload)));
+        }
+        if self.key_backed {
+            return Err(Invalid::new("key_backed", "is not supported by this version; leave it off"));
+        }
+        Ok(())
+    }
+}
+
+/// Makes the three small enums of the settings alike: one word each, in every notation.
+macro_rules! words {
+    ($name:ident, $field:literal, $all:literal, { $($variant:ident => $word:literal),+ }) => {
+        impl $name {
+            /// The word in flags, JSON and scripts.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+        impl FromStr for $name {
+            type Err = Invalid;
+            fn from_str(text: &str) -> Result<Self, Invalid> {
+                match text {
+                    $($word => Ok(Self::$variant),)+
+                    other => Err(Invalid::new($field, format!(concat!("\"{}\": use ", $all), other.escape_debug()))),
+                }
+            }
+        }
+    };
+}
+
+/// What a reminder does when its deadline is set inside its lead.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Late {
+    /// Silent on creation; a renewal from outside to inside speaks at once.
+    #[default]
+    Crossing,
+    /// Silent.
+    Skip,
+    /// The tightest late lead speaks at once, also on creation.
+    Fire,
+}
+
+words!(Late, "late", "crossing, skip or fire", { Crossing => "crossing", Skip => "skip", Fire => "fire" });
+
+/// What a new life does to an open cleanup of an earlier one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnRearm {
+    /// Voids it: the lives share what would be cleaned.
+    #[default]
+    Supersede,
+    /// Lets it run: each life owns resources of its own.
+    Deliver,
+}
+
+words!(OnRearm, "on_rearm", "supersede or deliver", { Supersede => "supersede", Deliver => "deliver" });
+
+/// Whether ids armed before the first worker ran, and inside a lead already, are reminded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstStart {
+    /// They are.
+    #[default]
+    Speak,
+    /// They are not.
+    Silent,
+}
+
+words!(FirstStart, "first_start", "speak or silent", { Speak => "speak", Silent => "silent" });
+
+/// Durations in whole milliseconds, as they are stored.
+mod millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::model::span_ms;
+
+    pub(super) fn serialize<S: Serializer>(span: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i64(span_ms(*span))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_millis)
+    }
+
+    pub(super) mod option {
+        use super::{Deserialize, Deserializer, Duration, Serializer, span_ms};
+
+        pub(in super::super) fn serialize<S: Serializer>(
+            span: &Option<Duration>,
+            serializer: S,
+        ) -> Result<S::Ok, S::Error> {
+            match span {
+                Some(span) => serializer.serialize_some(&span_ms(*span)),
+                None => serializer.serialize_none(),
+            }
+        }
+
+        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<Option<Duration>, D::Error> {
+            Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lead(text: &str) -> LeadTime {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn settings_survive_being_stored() {
+        let settings = Settings { min_repeat: Some(Duration::from_secs(3)), revision: Some(7), ..Settings::default() }
+            .remind(lead("10m"))
+            .grace(Duration::from_millis(5))
+            .late(Late::Fire);
+        let stored = serde_json::to_string(&settings).unwrap();
+        assert_eq!(serde_json::from_str::<Settings>(&stored).unwrap(), settings);
+        assert_eq!(serde_json::from_str::<Settings>("{}").unwrap(), Settings::default());
+    }
+
+    #[test]
+    fn settings_that_cannot_work_are_refused_by_field() {
+        let field = |settings: Settings| settings.check().unwrap_err().field();
+        assert_eq!(field(Settings::default().remind(lead("60s")).remind(lead("1m"))), "remind");
+        assert_eq!(field(Settings::default().lease(Duration::ZERO)), "lease");
+        assert_eq!(field(Settings::default().shards(0)), "shards");
+        assert_eq!(Settings::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn leads_come_smallest_first() {
+        let settings = Settings::default().remind(lead("10m")).remind(lead("1m"));
+        assert_eq!(settings.leads(), [lead("1m"), lead("10m")]);
+    }
+}
