@@ -4,4 +4,12 @@
     allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop at the first surprise")
 )]
 
+pub mod clock;
+pub mod engine;
+mod forewarn;
 pub mod model;
+pub mod store;
+
+pub use crate::forewarn::{Forewarn, Namespace, RenewCall, TrackCall};
+pub use crate::model::{ExpiresAt, Id, Invalid, Kind, LeadTime, Mode, Name, Reason, Route, Settings};
+pub use crate::store::StoreError;

@@ -1,6 +1,6 @@
 //! The one error of bad input: which field, what is wrong with it, how to mend it.
 
-use std::fmt;
+use std::{convert::Infallible, fmt};
 
 /// Input that was refused: names the field, the value and the fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,3 +28,10 @@ impl fmt::Display for Invalid {
 }
 
 impl std::error::Error for Invalid {}
+
+/// For conversions that cannot fail, so that checked values pass where unchecked ones are taken.
+impl From<Infallible> for Invalid {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}

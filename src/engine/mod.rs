@@ -1,0 +1,1 @@
+//! The running parts: they know the ports, never an adapter.

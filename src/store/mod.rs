@@ -1,0 +1,115 @@
+//! The port `Store`: where deadlines rest. Its words and outcomes are the same for every adapter.
+//!
+//! Every verb takes a batch and answers for each entry in the order given. Expected outcomes are values; an error
+//! means that the whole call could not be carried out. A call that failed with [`StoreError::Unavailable`] may have
+//! been carried out nevertheless; every verb may be called again.
+
+mod error;
+pub mod redis;
+mod reply;
+mod request;
+
+use std::{fmt::Debug, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+
+use crate::model::{Id, Mode, Name, Pause, Renew, Settings, Track};
+
+pub use error::StoreError;
+pub use reply::{
+    Applied, Checked, Claim, Claims, Configured, Counters, DeadlineView, DeliveryState, DeliveryView, DropReason,
+    Dropped, Expired, Listed, Next, Parked, ParkedPage, Preview, Registered, Removed, Renewed, Replaced, Requeued,
+    RouteStats, Settled, Stats, Token, Tracked,
+};
+pub use request::{Change, Failing, ListQuery, ParkedQuery, Shelf, Verdict};
+
+/// The instants (store's clock, ms) at which something became due earlier than a sleeping worker knew.
+///
+/// The stream ends when the connection behind it is lost; call [`Store::wakeups`] again.
+pub type Wakeups = BoxStream<'static, i64>;
+
+/// Where deadlines rest and notices are claimed.
+#[async_trait]
+pub trait Store: Debug + Send + Sync + 'static {
+    /// The store's clock, in milliseconds since the epoch.
+    async fn now(&self) -> Result<i64, StoreError>;
+
+    /// All namespaces that were ever configured and not forgotten, by name.
+    async fn namespaces(&self) -> Result<Vec<Registered>, StoreError>;
+
+    /// The settings of a namespace as they stand in the store, read afresh.
+    ///
+    /// # Errors
+    /// [`StoreError::Unconfigured`] if there are none.
+    async fn configured(&self, namespace: &Name) -> Result<Arc<Configured>, StoreError>;
+
+    /// Creates or changes a namespace: its settings, routes or both, in one step for each shard.
+    async fn configure(&self, namespace: &Name, change: &Change) -> Result<Applied, StoreError>;
+
+    /// What applying `settings` would do at once, without doing it.
+    async fn preview(&self, namespace: &Name, settings: &Settings) -> Result<Preview, StoreError>;
+
+    /// Pauses or resumes a namespace or one of its routes.
+    async fn pause(&self, namespace: &Name, pause: &Pause) -> Result<(), StoreError>;
+
+    /// Tracks deadlines.
+    async fn track(&self, namespace: &Name, mode: Mode, entries: &[Track]) -> Result<Vec<Tracked>, StoreError>;
+
+    /// Tracks `new` in place of `old`: a session whose id rotates. In one step if both ids share a shard.
+    async fn replace(&self, namespace: &Name, mode: Mode, new: &Track, old: &Id) -> Result<Replaced, StoreError>;
+
+    /// Moves armed deadlines; never creates one.
+    async fn renew(&self, namespace: &Name, entries: &[Renew]) -> Result<Vec<Renewed>, StoreError>;
+
+    /// Removes deadlines and voids what waits of them.
+    async fn remove(&self, namespace: &Name, ids: &[Id]) -> Result<Vec<Removed>, StoreError>;
+
+    /// Ends deadlines now: disarms them and opens their cleanups.
+    async fn expire(&self, namespace: &Name, ids: &[Id]) -> Result<Vec<Expired>, StoreError>;
+
+    /// Everything known of one id; `None` if nothing is.
+    async fn show(&self, namespace: &Name, id: &Id) -> Result<Option<DeadlineView>, StoreError>;
+
+    /// Armed deadlines by expiry, then id.
+    async fn list(&self, namespace: &Name, query: &ListQuery) -> Result<Vec<Listed>, StoreError>;
+
+    /// Takes up to `limit` due notices for `route`, for `lease`. With limit 0 it takes nothing and only looks.
+    async fn claim(&self, namespace: &Name, route: &Name, limit: u32, lease: Duration) -> Result<Claims, StoreError>;
+
+    /// Checks claims once more before their handlers run; what is no longer valid is dropped.
+    async fn recheck(&self, namespace: &Name, route: &Name, tokens: &[Token]) -> Result<Vec<Checked>, StoreError>;
+
+    /// Settles claims as done.
+    async fn ack(&self, namespace: &Name, route: &Name, tokens: &[Token]) -> Result<Vec<Settled>, StoreError>;
+
+    /// Records failures: each is retried later, or parked.
+    async fn fail(&self, namespace: &Name, route: &Name, failing: &[Failing]) -> Result<Vec<Settled>, StoreError>;
+
+    /// Makes leases end `lease` from now; never earlier than they would have.
+    async fn extend(
+        &self,
+        namespace: &Name,
+        route: &Name,
+        tokens: &[Token],
+        lease: Duration,
+    ) -> Result<Vec<Settled>, StoreError>;
+
+    /// Gives claims back unhandled: ready at once for another worker, no attempt burnt.
+    async fn release(&self, namespace: &Name, route: &Name, tokens: &[Token]) -> Result<Vec<Settled>, StoreError>;
+
+    /// Dead letters or reviews, oldest first.
+    async fn parked(&self, namespace: &Name, shelf: Shelf, query: &ParkedQuery) -> Result<ParkedPage, StoreError>;
+
+    /// Puts parked notices back to be delivered again.
+    async fn requeue(&self, namespace: &Name, shelf: Shelf, keys: &[Parked]) -> Result<Vec<Requeued>, StoreError>;
+
+    /// Deletes parked notices; answers for each whether it was there.
+    async fn discard(&self, namespace: &Name, shelf: Shelf, keys: &[Parked]) -> Result<Vec<bool>, StoreError>;
+
+    /// How much of what there is.
+    async fn stats(&self, namespace: &Name) -> Result<Stats, StoreError>;
+
+    /// Listens for events that become due earlier than a sleeping worker knew. Subscribe before the first claim.
+    async fn wakeups(&self, namespace: &Name) -> Result<Wakeups, StoreError>;
+}
