@@ -1,0 +1,78 @@
+-- Settles claims as done. The hottest script: it stands alone and binds only what it uses.
+--
+-- KEYS[2]      cur      HASH  version of the settings
+-- KEYS[3]      open     HASH  id -> "<kind>:<e>" of its unsettled cleanup
+-- KEYS[6]      payload  HASH  the payload of a cleanup under its notice
+-- KEYS[7]      fail     HASH  "<route>:<notice>" -> JSON of its failures
+-- KEYS[8]      meta     HASH  counters
+-- KEYS[15]     due      ZSET  notice -> time + (n*64 + c)/1024; one such key for each route, in order
+-- ARGV[1]      version    of the settings the caller knows
+-- ARGV[2]      on_rearm   supersede | deliver
+-- ARGV[3]      route      its number, from 1; then
+-- ARGV[4]      tokens
+--
+-- Returns {"ok", for each: 1 settled, 0 stale}, or {"reload"}, {"unconfigured"}
+local cur, open, payload, fail, meta = KEYS[2], KEYS[3], KEYS[6], KEYS[7], KEYS[8]
+local version, delivers, route = ARGV[1], ARGV[2] == 'deliver', tonumber(ARGV[3])
+local call, find, sub, byte = redis.call, string.find, string.sub, string.byte
+local queue = KEYS[14 + route]
+local known = call('HGET', cur, 'v')
+if known ~= version then return { known and 'reload' or 'unconfigured' } end
+local count = #ARGV - 3
+local notices, fences, fraction_of, answers = {}, {}, {}, {}
+for i = 1, count do
+  local token = ARGV[i + 3]
+  local colon = find(token, ':', 1, true)
+  local fence = sub(token, 1, colon - 1)
+  notices[i], fences[i] = sub(token, colon + 1), fence
+  if not fraction_of[fence] then
+    local number = tonumber(fence)
+    fraction_of[fence] = number % 64 ~= 0 and number / 1024 or -1
+  end
+end
+local scores = call('ZMSCORE', queue, unpack(notices))
+local settled, cleanups, at, ids = {}, {}, {}, {}
+for i = 1, count do
+  local score, notice = scores[i], notices[i]
+  answers[i] = 0
+  if score and tonumber(score) % 1 == fraction_of[fences[i]] then
+    settled[#settled + 1], answers[i] = notice, 1
+    if byte(notice, 1) == 48 then
+      local k = #cleanups + 1
+      cleanups[k], at[k] = notice, i
+      ids[k] = sub(notice, find(notice, ':', find(notice, ':', 1, true) + 1, true) + 1)
+    end
+  end
+end
+if #settled == 0 then return { 'ok', answers } end
+-- Reads first: a key of the wrong type stops the script here, while nothing is written.
+local has_failures, has_payloads = call('HLEN', fail) > 0, call('HLEN', payload) > 0
+local entries, others = #cleanups > 0 and call('HMGET', open, unpack(ids)), {}
+for r = 15, #KEYS do
+  if #cleanups > 0 and KEYS[r] ~= queue then others[#others + 1] = call('ZMSCORE', KEYS[r], unpack(cleanups)) end
+end
+local acked = #settled
+call('ZREM', queue, unpack(settled))
+if has_failures then
+  local name = queue:match('[^:]*$')
+  for i = 1, #settled do settled[i] = name .. ':' .. settled[i] end
+  call('HDEL', fail, unpack(settled))
+end
+if #cleanups > 0 then
+  local closed, payloads = {}, {}
+  for k = 1, #cleanups do
+    local notice, entry = cleanups[k], entries[k]
+    local kind_e = sub(notice, 1, #notice - #ids[k] - 1)
+    local is_named, is_last = entry and (entry == kind_e or entry == kind_e .. '+'), true
+    if not is_named and not delivers then answers[at[k]], acked = 0, acked - 1 end
+    for o = 1, #others do if others[o][k] then is_last = false end end
+    if is_last then
+      if is_named then closed[#closed + 1] = ids[k] end
+      payloads[#payloads + 1] = notice
+    end
+  end
+  if #closed > 0 then call('HDEL', open, unpack(closed)) end
+  if has_payloads and #payloads > 0 then call('HDEL', payload, unpack(payloads)) end
+end
+if acked > 0 then call('HINCRBY', meta, 'count:acked', acked) end
+return { 'ok', answers }

@@ -1,0 +1,321 @@
+-- Takes due notices for one route: what waits in its queue, reminders by sweeping each lead, cleanups by sweeping what has
+-- expired. Moves the cursors, and only forward (C1 to C5, D1 to D4, Q1 to Q4).
+--
+-- ARGV[A + 1]  route           its number, from 1
+-- ARGV[A + 2]  limit           at most this many; 0 only looks
+-- ARGV[A + 3]  lease_ms
+-- ARGV[A + 4]  max_poll_ms     how long a worker may sleep
+-- ARGV[A + 5]  max_deliveries  lapses at which a notice becomes a dead letter; then triples of recurring ids by cron:
+-- ARGV[A + 6]  id
+-- ARGV[A + 7]  e               the expiry for which the next one was computed
+-- ARGV[A + 8]  next_e          "" if there is none: the id no longer recurs
+--
+-- Returns {"ok", now, state, next due ("" if unknown), poll at, superseded, expired, coalesced, lead, quarantined, lapsed,
+--   fence, again, first, payloads, crons} with state backlog | wait | paused;
+--   again: of each re-claim its token, when it was ready ("" if handed out before), the JSON of its failures or "";
+--   first: notices handed out first, their tokens are "<fence>:<notice>"; payloads: of again and first, false where none, or
+--   empty; crons: id, e, spec of ids that wait for their next_e. Or {"reload"}, {"unconfigured"}
+local refused = load_cursors()
+if refused then return refused end
+local route, limit, lease_ms = tonumber(ARGV[A + 1]), tonumber(ARGV[A + 2]), tonumber(ARGV[A + 3])
+local max_poll_ms, max_deliveries = tonumber(ARGV[A + 4]), tonumber(ARGV[A + 5])
+local queue, name = due(route), route_name(route)
+local SMALL = 8                                            -- Q3: what may be poisonous goes out in small claims
+local DEFERRED_MS = 1000                                   -- what is paused is looked at again after this
+local FIRST_VALID, LAST_VALID = 1e11, 1e14
+
+-- What is paused. A class is swept unless the namespace pauses it, and handed out unless namespace or route pause it.
+local said = call('HMGET', meta, 'claims', 'wake-at:' .. name, 'paused:reminders', 'paused:cleanups',
+  'paused:' .. name .. ':reminders', 'paused:' .. name .. ':cleanups')
+local claims_before, wake_at = tonumber(said[1] or 0), tonumber(said[2] or nil)
+local sweeps_reminders, sweeps_cleanups = not said[3], not said[4]
+local hands_reminders, hands_cleanups = not said[3] and not said[5], not said[4] and not said[6]
+call('ZCARD', dead_at); call('HLEN', dead)
+
+-- Scores that cannot be an expiry go to quarantine; at most `limit` of each kind.
+local quarantined, unsorted = 0, 0
+local function quarantine(low, high)
+  local count = call('ZCOUNT', exp, low, high)
+  if count == 0 then return end
+  local taken = limit > 0 and call('ZRANGEBYSCORE', exp, low, high, 'WITHSCORES', 'LIMIT', 0, limit) or {}
+  local moved, gone = {}, {}
+  for j = 1, #taken, 2 do
+    gone[#gone + 1] = taken[j]
+    moved[j], moved[j + 1] = taken[j + 1], taken[j]
+  end
+  if #gone > 0 then
+    write_all('ZADD', bad, moved)
+    write_all('ZREM', exp, gone)
+  end
+  quarantined, unsorted = quarantined + #gone, unsorted + count - #gone
+end
+local bad_size = call('ZCARD', bad)
+quarantine('(0', '(' .. text(FIRST_VALID))
+local low_unsorted = unsorted
+quarantine('(' .. text(LAST_VALID), '+inf')
+if bad_size > 0 and limit > 0 then                         -- ids that are armed again leave it
+  local looked = call('ZRANGE', bad, 0, 99)
+  local scores, back = read_all('ZMSCORE', exp, looked), {}
+  for j = 1, #looked do if scores[j] then back[#back + 1] = looked[j] end end
+  if #back > 0 then call('ZREM', bad, unpack(back)) end
+end
+
+-- How much is due of each class.
+local due_limit = '(' .. text(now + 1)
+local hands_any = hands_reminders or hands_cleanups
+local in_queue, in_leads, in_exp = hands_any and call('ZCOUNT', queue, '-inf', due_limit) or 0, 0, 0
+if sweeps_cleanups then                                    -- quarantine still holding some back: only what stands before them
+  in_exp = call('ZCOUNT', exp, '-inf', low_unsorted > 0 and '0' or text(now - grace_ms))
+end
+local cursors_are_old = false
+for i = 1, lead_count do
+  local lead = leads[i]
+  local low = now + lead.next
+  lead.high, lead.count = now + lead.ms, 0
+  if sweeps_reminders then
+    if lead.score < low or (lead.score == low and lead.member) then lead.score, lead.member = low, nil end     -- C2
+    if lead.score < lead.high or (lead.score == lead.high and lead.member) then
+      lead.start = rank_after(lead.score, lead.member)
+      lead.count = max(0, count_upto(lead.high) - lead.start)
+      in_leads = in_leads + lead.count
+    end
+    if lead.rewound or lead.high - lead.stored >= 1000 then cursors_are_old = true end     -- Q4
+  end
+end
+
+-- Q1: fair shares of the batch; who gets the odd one rotates.
+local wanted, share, room = { in_queue, in_leads, in_exp }, { 0, 0, 0 }, limit
+while room > 0 do
+  local hungry = 0
+  for class = 1, 3 do if share[class] < wanted[class] then hungry = hungry + 1 end end
+  if hungry == 0 then break end
+  local each = max(1, floor(room / hungry))
+  for turn = 1, 3 do
+    local class = (claims_before + turn) % 3 + 1
+    local more = min(each, wanted[class] - share[class], room)
+    share[class], room = share[class] + more, room - more
+  end
+end
+
+local c
+if share[1] + share[2] + share[3] > 0 then c = 1 + call('HINCRBY', meta, 'claims', 1) % 63 end
+local counts = { superseded = 0, expired = 0, coalesced = 0, lead = 0, lapsed = 0, dead = 0 }
+local again, first, payload_keys = {}, {}, {}
+local leased = {}                                          -- pairs for ZADD of this route's queue
+local function lease(notice, n, id)
+  leased[#leased + 1] = due_score(now + lease_ms, n, c)
+  leased[#leased + 1] = notice
+  payload_keys[#payload_keys + 1] = is_cleanup(notice) and notice or id
+end
+
+-- 1. What waits in the queue: ready, retried, or lapsed because its worker vanished.
+local left_for_small = 0
+if share[1] > 0 then
+  local found = call('ZRANGEBYSCORE', queue, '-inf', due_limit, 'WITHSCORES', 'LIMIT', 0, share[1])
+  local waiting, ids, fields = {}, {}, {}
+  for j = 1, #found, 2 do
+    local item = { notice = found[j], score = tonumber(found[j + 1]) }
+    item.kind, item.e, item.id = split(item.notice)
+    waiting[#waiting + 1] = item
+    ids[#ids + 1] = item.id
+    fields[#fields + 1] = name .. ':' .. item.notice
+  end
+  local armed, entries = read_all('ZMSCORE', exp, ids), read_all('HMGET', open, ids)
+  local stored = fail_size > 0 and read_all('HMGET', fail, fields) or {}
+  local suspects = 0
+  for j = 1, #waiting do
+    local item, notice = waiting[j], waiting[j].notice
+    local cleanup = is_cleanup(notice)
+    local fence = fence_of(item.score)
+    local n, has_lapsed = floor(fence / 64), fence % 64 ~= 0
+    local state
+    if cleanup then state = cleanup_state(item.kind, item.e, armed[j], entries[j])
+    else state = reminder_state(item.kind, item.e, armed[j]) end
+    local hands = hands_reminders
+    if cleanup then hands = hands_cleanups end
+    if state ~= 'ok' then
+      counts[state] = counts[state] + 1
+      void(route, notice)
+      if cleanup then close_if_last(notice, item.id, entries[j]) end
+    elseif not hands then
+      call('ZADD', queue, text(now + DEFERRED_MS + fence / 1024), notice)
+    elseif has_lapsed and n >= 2 and suspects >= SMALL then
+      left_for_small = left_for_small + 1
+    else
+      local record = has_lapsed and failure_record(stored[j] or nil)
+      if has_lapsed then
+        if n >= 2 then suspects = suspects + 1 end
+        record.lapses = record.lapses + 1
+        counts.lapsed = counts.lapsed + 1
+        add_failure(record, { at_ms = now, attempt = record.failures + record.lapses, stage = 'deliver', class = 'lapsed',
+          summary = 'its worker did not settle it before the lease ended' })
+      end
+      if has_lapsed and record.lapses >= max_deliveries then
+        counts.dead = counts.dead + 1
+        call('ZREM', queue, notice)
+        park(dead, dead_at, route, notice, record)
+        if cleanup then close_if_last(notice, item.id, entries[j]) end
+      else
+        local json = stored[j] or ''
+        if has_lapsed then
+          json = cjson.encode(record)
+          call('HSET', fail, fields[j], json)
+        end
+        lease(notice, min(14, n) + 1, item.id)
+        again[#again + 1] = text((min(14, n) + 1) * 64 + c) .. ':' .. notice
+        again[#again + 1] = n == 0 and text(floor(item.score)) or ''
+        again[#again + 1] = json
+      end
+    end
+  end
+end
+
+-- 2. Reminders: sweep each lead, the most urgent first.
+local others = {}                                          -- what = { pairs for ZADD of the other queues }
+local function ready(what, notice, time)
+  if route_count == 1 then return end
+  others[what] = others[what] or {}
+  local pairs_of = others[what]
+  pairs_of[#pairs_of + 1] = text(time)
+  pairs_of[#pairs_of + 1] = notice
+end
+local mine = {}                                            -- swept for this route while it is paused
+local function deliver(what, hands, notice, id, time)
+  if wants(route, what) then
+    if hands then
+      lease(notice, 1, id)
+      first[#first + 1] = notice
+    else
+      mine[#mine + 1] = text(time)
+      mine[#mine + 1] = notice
+    end
+  end
+  ready(what, notice, time)
+end
+local room_left = share[2]
+for i = 1, lead_count do
+  local lead = leads[i]
+  local take = min(lead.count, room_left)
+  if take > 0 then
+    room_left = room_left - take
+    local swept, marks, members = call('ZRANGE', exp, lead.start, lead.start + take - 1, 'WITHSCORES'), nil, {}
+    if skip_size > 0 then
+      for j = 1, take do members[j] = lead.text .. ':' .. swept[2 * j - 1] end
+      marks = read_all('ZMSCORE', skip, members)
+    end
+    for j = 1, take do
+      local id, e_text = swept[2 * j - 1], canonical(swept[2 * j])
+      local is_silent = marks and marks[j] and tonumber(marks[j]) == tonumber(e_text)
+      if not is_silent then deliver(i, hands_reminders, lead.text .. ':' .. e_text .. ':' .. id, id, floor(tonumber(e_text)) - lead.ms) end
+    end
+    cursors_are_old = true
+    if take < lead.count then lead.score, lead.member = tonumber(swept[2 * take]), swept[2 * take - 1] end
+  end
+  if sweeps_reminders and take == lead.count and lead.score <= lead.high then lead.score, lead.member = lead.high, nil end
+end
+
+-- 3. Cleanups: disarm what has expired and open it.
+local opened, copied, copied_gone, disarmed, recurring, crons = {}, {}, {}, {}, {}, {}
+if share[3] > 0 then
+  local wanted_by_any = false
+  for r = 1, route_count do wanted_by_any = wanted_by_any or wants(r, CLEANUP) end
+  local swept, ids = call('ZRANGE', exp, 0, share[3] - 1, 'WITHSCORES'), {}
+  for j = 1, share[3] do ids[j] = swept[2 * j - 1] end
+  local periods = every_size > 0 and read_all('HMGET', every, ids)
+  local bytes = payload_size > 0 and read_all('HMGET', payload, ids)
+  local next_of = {}
+  for j = A + 6, #ARGV, 3 do next_of[ARGV[j + 1] .. ':' .. ARGV[j]] = ARGV[j + 2] end
+  for j = 1, share[3] do
+    local id, e_text = ids[j], canonical(swept[2 * j])
+    local e, period = tonumber(e_text), periods and periods[j]
+    local next_e
+    if period then
+      local ms = tonumber(period)
+      if ms and ms > 0 then next_e = text(floor(e) + ms * max(1, floor((now - floor(e)) / ms) + 1))
+      else next_e = next_of[e_text .. ':' .. id] end
+    end
+    if period and not next_e then
+      crons[#crons + 1] = id
+      crons[#crons + 1] = e_text
+      crons[#crons + 1] = period
+    else
+      local again_mark = ''
+      if next_e and next_e ~= '' then
+        recurring[#recurring + 1] = { id, next_e }
+        again_mark = '+'
+      else
+        disarmed[#disarmed + 1] = id
+        if period then call('HDEL', every, id) end
+        if bytes and bytes[j] then copied_gone[#copied_gone + 1] = id end
+      end
+      if wanted_by_any then
+        local notice = '0:' .. e_text .. ':' .. id
+        deliver(CLEANUP, hands_cleanups, notice, id, floor(e) + grace_ms)
+        opened[#opened + 1] = id
+        opened[#opened + 1] = '0:' .. e_text .. again_mark
+        if bytes and bytes[j] then
+          copied[#copied + 1] = notice
+          copied[#copied + 1] = bytes[j]
+        end
+      end
+    end
+  end
+end
+
+-- D4: queues and open first, then exp, cursors last. An error in between repeats work and never loses it.
+write_all('ZADD', queue, leased)
+write_all('ZADD', queue, mine)
+for what, list in pairs(others) do
+  for r = 1, route_count do if r ~= route and wants(r, what) then write_all('ZADD', due(r), list) end end
+end
+write_all('HSET', open, opened)
+write_all('HSET', payload, copied)
+write_all('HDEL', payload, copied_gone)
+for j = 1, #recurring do call('ZADD', exp, recurring[j][2], recurring[j][1]) end
+if #disarmed > 0 and #crons == 0 then call('ZREMRANGEBYRANK', exp, 0, #disarmed - 1)
+else write_all('ZREM', exp, disarmed) end
+for j = 1, #recurring do set_leads(recurring[j][1], recurring[j][2]) end
+if cursors_are_old then
+  local fields, lowest = {}, now + (lead_count > 0 and leads[1].ms or 0)
+  for i = 1, lead_count do
+    lowest = min(lowest, leads[i].score)
+    fields[#fields + 1] = leads[i].text
+    fields[#fields + 1] = cursor_text(leads[i])
+  end
+  write_all('HSET', cur, fields)
+  if skip_size > 0 then call('ZREMRANGEBYSCORE', skip, '-inf', '(' .. text(lowest)) end
+end
+if crossed_size > 0 then call('ZREMRANGEBYSCORE', crossed, '-inf', text(now)) end
+for what, count in pairs(counts) do if count > 0 then call('HINCRBY', meta, 'count:' .. what, count) end end
+if quarantined > 0 then call('HINCRBY', meta, 'count:quarantined', quarantined) end
+local handed_out = #first + #again / 3
+if handed_out > 0 then call('HINCRBY', meta, 'count:handed_out', handed_out) end
+
+-- Q2: when the next thing is due, exactly; and until when this route is sure to be looked at.
+local state, next_due = 'wait', huge
+if wanted[1] + wanted[2] + wanted[3] + unsorted > share[1] + share[2] + share[3] or left_for_small > 0 or #crons > 0 then
+  state = 'backlog'
+else
+  local head = hands_any and call('ZRANGE', queue, 0, 0, 'WITHSCORES') or {}
+  if head[2] and tonumber(head[2]) < 8e15 then next_due = floor(tonumber(head[2])) end
+  if sweeps_cleanups then
+    head = call('ZRANGE', exp, 0, 0, 'WITHSCORES')
+    if head[2] then next_due = min(next_due, tonumber(head[2]) + grace_ms) end
+  end
+  for i = 1, sweeps_reminders and lead_count or 0 do
+    head = call('ZRANGEBYSCORE', exp, '(' .. text(leads[i].score), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    if head[2] then next_due = min(next_due, tonumber(head[2]) - leads[i].ms) end
+  end
+  next_due = math.ceil(next_due)
+  if not hands_any then state = 'paused' end
+end
+local poll_at = min(now + max_poll_ms, max(now, next_due))
+if state ~= 'backlog' then
+  if not wake_at or wake_at <= now or poll_at < wake_at then call('HSET', meta, 'wake-at:' .. name, text(poll_at))
+  else poll_at = wake_at end
+end
+
+local payloads = {}
+if payload_size > 0 and #payload_keys > 0 then payloads = read_all('HMGET', payload, payload_keys) end
+return { 'ok', text(now), state, next_due < huge and text(next_due) or '', text(poll_at), counts.superseded, counts.expired,
+  counts.coalesced, counts.lead, quarantined, counts.dead, c and 64 + c or 0, again, first, payloads, crons }

@@ -1,0 +1,66 @@
+-- Applies settings and routes under a new version (C5, C6, R1). The common keys and arguments carry the new ones.
+--
+-- ARGV[A + 1]  expected     the version to replace; "" if there must be none; "*" any
+-- ARGV[A + 2]  settings     JSON
+-- ARGV[A + 3]  routes       JSON
+-- ARGV[A + 4]  first_start  speak | silent
+--
+-- Touches also due:<route> of routes that are removed, built from the tag of exp.
+-- Returns {"ok"}, {"conflict"}
+local expected = ARGV[A + 1]
+local present = call('HGET', meta, 'version')
+if expected ~= '*' and (present or '') ~= expected then return { 'conflict' } end
+call('ZCARD', bad); call('ZCARD', dead_at); call('ZCARD', review_at); call('HLEN', dead); call('HLEN', review)
+
+for i = 1, lead_count do
+  local cursor = planned_cursor(i, ARGV[A + 4])
+  if cursor then call('HSET', cur, ARGV[9 + i], cursor) end
+end
+local is_removed = {}
+for _, lead in ipairs(removed_leads) do
+  is_removed[lead] = true
+  call('HDEL', cur, lead)
+end
+local function forget_lead(key)                            -- members "<lead>:..."
+  for _, member in ipairs(call('ZRANGE', key, 0, -1)) do
+    if is_removed[member:match('^[^:]*')] then call('ZREM', key, member) end
+  end
+end
+if #removed_leads > 0 then
+  forget_lead(skip)
+  forget_lead(crossed)
+  for route = 1, route_count do
+    for _, notice in ipairs(call('ZRANGE', due(route), 0, -1)) do
+      if is_removed[notice:match('^[^:]*')] then void(route, notice) end
+    end
+  end
+end
+
+-- A removed route: its cleanups are settled, its queue goes.
+local stays, stem = {}, sub(exp, 1, -4)
+for route = 1, route_count do stays[route_name(route)] = true end
+local stored_routes = call('HGET', meta, 'routes')
+for _, old in ipairs(stored_routes and cjson.decode(stored_routes) or {}) do
+  if not stays[old.name] then
+    local key = stem .. 'due:' .. old.name
+    local queue = call('ZRANGE', key, 0, -1)
+    call('DEL', key)
+    for _, notice in ipairs(queue) do
+      local kind, _, id = split(notice)
+      if kind then
+        if fail_size > 0 then call('HDEL', fail, old.name .. ':' .. notice) end
+        if is_cleanup(notice) then close_if_last(notice, id, call('HGET', open, id)) end
+      end
+    end
+    call('HDEL', meta, 'wake-at:' .. old.name, 'paused:' .. old.name .. ':reminders', 'paused:' .. old.name .. ':cleanups')
+  end
+end
+
+-- P1: one sentinel keeps these two out of the small-collection encoding.
+for route = 1, route_count do call('ZADD', due(route), '8e15', string.rep('~', 65)) end
+call('HSET', open, string.rep('~', 1025), '')
+call('HSET', meta, 'settings', ARGV[A + 2], 'routes', ARGV[A + 3], 'version', version)
+call('HSET', cur, 'v', version)
+comes_due(now)
+wake()
+return { 'ok' }

@@ -1,0 +1,22 @@
+-- Ends deadlines now: disarms each and opens its cleanup with reason ended, in one step (W6).
+--
+-- ARGV[A + 1]  ids
+--
+-- Returns {"ok", for each: ended | open | unknown}, or {"reload"}, {"unconfigured"}
+local refused = load_cursors()
+if refused then return refused end
+local answers = {}
+for i = A + 1, #ARGV do
+  local id = ARGV[i]
+  local e_text, entry = canonical(call('ZSCORE', exp, id)), call('HGET', open, id)
+  if e_text then
+    void_reminders(id, e_text)
+    if entry and not delivers then void_cleanup(id, entry) end
+    open_cleanup('0x', e_text, id, now)
+    call('ZREM', exp, id)
+    if every_size > 0 then call('HDEL', every, id) end
+    answers[#answers + 1] = 'ended'
+  else answers[#answers + 1] = entry and 'open' or 'unknown' end
+end
+wake()
+return { 'ok', answers }
