@@ -1,0 +1,25 @@
+# `make test` installs what the tests need and runs all of them; `make ci` lints first. CI runs nothing else.
+
+CARGO ?= cargo
+
+.PHONY: ci lint fmt clippy docs test test-tools
+
+ci: lint test
+
+lint: fmt clippy docs
+
+fmt:
+	$(CARGO) fmt --check
+
+clippy:
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+
+docs:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
+
+# Unit tests, integration tests and the examples in the documentation.
+test: test-tools
+	$(CARGO) test --locked
+
+test-tools:
+	@tests/harness/install.sh
