@@ -119,12 +119,12 @@ impl Namespace {
         Ok(self.configure(&Change::add_route(route)).await?.changed)
     }
 
-    /// What applying `settings` would do at once, without doing it.
+    /// What a change would do at once, without doing it.
     ///
     /// # Errors
     /// As for [`Namespace::apply`].
-    pub async fn preview(&self, settings: &Settings) -> Result<Preview, StoreError> {
-        self.store.preview(self.name()?, settings).await
+    pub async fn preview(&self, change: &Change) -> Result<Preview, StoreError> {
+        self.store.preview(self.name()?, change).await
     }
 
     /// The settings and routes in force.

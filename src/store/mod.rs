@@ -14,7 +14,7 @@ use std::{fmt::Debug, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 
-use crate::model::{Id, Mode, Name, Pause, Renew, Settings, Track};
+use crate::model::{Id, Mode, Name, Pause, Renew, Track};
 
 pub use error::StoreError;
 pub use reply::{
@@ -47,8 +47,8 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// Creates or changes a namespace: its settings, routes or both, in one step for each shard.
     async fn configure(&self, namespace: &Name, change: &Change) -> Result<Applied, StoreError>;
 
-    /// What applying `settings` would do at once, without doing it.
-    async fn preview(&self, namespace: &Name, settings: &Settings) -> Result<Preview, StoreError>;
+    /// What a change would do at once, without doing it.
+    async fn preview(&self, namespace: &Name, change: &Change) -> Result<Preview, StoreError>;
 
     /// Pauses or resumes a namespace or one of its routes.
     async fn pause(&self, namespace: &Name, pause: &Pause) -> Result<(), StoreError>;

@@ -84,6 +84,10 @@ pub struct Failing {
     pub failure: Failure,
     /// The recorded failures at which it becomes a dead letter, this one included.
     pub max_failures: u32,
+    /// When the notice was due, as its claim said.
+    pub due_at_ms: i64,
+    /// Whether a set caused it, as its claim said.
+    pub on_set: bool,
 }
 
 /// What is to become of a failed claim.

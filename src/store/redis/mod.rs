@@ -1,24 +1,73 @@
 //! The Redis adapter of the port: one ZSET of expiries and sweep cursors, worked on by atomic scripts.
+//!
+//! Owns the layout of the keys and the decoding of replies. Works with Redis 7.0 and Valkey 7.2 or newer. Knows one
+//! server; a namespace may nevertheless be split into shards.
 
-use std::sync::{Arc, atomic::AtomicI64};
+mod claim;
+mod codec;
+mod connection;
+mod deadline;
+mod keys;
+mod parked;
+mod scope;
+mod scripts;
+mod settings;
+mod settle;
+mod view;
+mod wake;
 
-use crate::model::*;
-use crate::store::*;
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicI64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use redis::Value;
+
+use crate::model::{Id, Invalid, Mode, Name, Pause, Renew, Track};
+use crate::store::{
+    Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, ListQuery, Listed, Parked,
+    ParkedPage, ParkedQuery, Preview, Registered, Removed, Renewed, Replaced, Requeued, Settled, Shelf, Stats, Store,
+    StoreError, Token, Tracked, Wakeups,
+};
+
+use codec::Reader;
+use connection::{Call, Connection};
+use scope::Scope;
+use scripts::Script;
 
 /// How to open a [`RedisStore`], beside its URL.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
+#[derive(Debug, Clone)]
 pub struct RedisOptions {
     /// The first part of every key. Default: `fw`, or what the URL's `prefix` says.
     pub prefix: Option<Name>,
     /// The instant (ms) every script takes for now, instead of the server's clock: for tests under virtual time.
     pub manual_clock: Option<Arc<AtomicI64>>,
+    /// The longest time a worker sleeps before it claims again. Default: 1 s.
+    pub max_poll: Duration,
+}
+
+impl Default for RedisOptions {
+    fn default() -> Self {
+        Self { prefix: None, manual_clock: None, max_poll: Duration::from_secs(1) }
+    }
 }
 
 /// A store on one Redis or Valkey server.
 #[derive(Debug)]
-pub struct RedisStore {}
+pub struct RedisStore {
+    connection: Connection,
+    prefix: Name,
+    manual_clock: Option<Arc<AtomicI64>>,
+    max_poll: Duration,
+    scopes: Mutex<HashMap<Name, Arc<Scope>>>,
+    /// Where the next claim begins among the shards.
+    turn: AtomicUsize,
+}
 
 impl RedisStore {
     /// Connects to the server at `url` and checks that it is new enough.
@@ -33,82 +82,232 @@ impl RedisStore {
     ///
     /// # Errors
     /// As for [`RedisStore::connect`].
-    pub async fn open(_url: &str, _options: RedisOptions) -> Result<Self, StoreError> {
-        unimplemented!()
+    pub async fn open(url: &str, options: RedisOptions) -> Result<Self, StoreError> {
+        let (url, url_prefix) = take_prefix(url)?;
+        let prefix = match options.prefix.or(url_prefix) {
+            Some(prefix) => prefix,
+            None => Name::new("prefix", "fw")?,
+        };
+        let connection = Connection::open(&url).await?;
+        settings::check_server(&connection).await?;
+        let RedisOptions { manual_clock, max_poll, .. } = options;
+        Ok(Self { connection, prefix, manual_clock, max_poll, scopes: Mutex::default(), turn: AtomicUsize::new(0) })
+    }
+
+    fn manual_now(&self) -> Option<i64> {
+        self.manual_clock.as_ref().map(|clock| clock.load(Ordering::SeqCst))
+    }
+
+    fn reader<'a>(&'a self, namespace: &'a Name) -> Reader<'a> {
+        Reader::new(&self.connection, namespace)
+    }
+
+    /// The namespace as last seen, or read now.
+    async fn scope(&self, namespace: &Name) -> Result<Arc<Scope>, StoreError> {
+        let known = self.scopes.lock().unwrap_or_else(PoisonError::into_inner).get(namespace).cloned();
+        match known {
+            Some(scope) => Ok(scope),
+            None => self.reload(namespace).await,
+        }
+    }
+
+    async fn reload(&self, namespace: &Name) -> Result<Arc<Scope>, StoreError> {
+        let read = self.read_configured(namespace).await;
+        let mut scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
+        match read {
+            Ok(configured) => {
+                let scope = Arc::new(Scope::new(&self.prefix, namespace, configured));
+                scopes.insert(namespace.clone(), Arc::clone(&scope));
+                Ok(scope)
+            }
+            Err(error) => {
+                if matches!(error, StoreError::Unconfigured { .. }) {
+                    scopes.remove(namespace);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Runs `script` for each request on its shard, all in one round trip, and answers for each what follows the word `ok`.
+    ///
+    /// A shard that knows other settings than we do is asked again under those in force; one that is behind shard 0 is
+    /// brought up first. `args` makes the arguments of a request under the settings it is given.
+    async fn ask<T>(
+        &self,
+        namespace: &Name,
+        script: &Script,
+        requests: &[(u16, T)],
+        args: impl Fn(&Scope, &T) -> Result<Vec<Vec<u8>>, StoreError>,
+    ) -> Result<Vec<Result<Vec<Value>, StoreError>>, StoreError> {
+        let reader = self.reader(namespace);
+        let mut answers: Vec<Option<Result<Vec<Value>, StoreError>>> = requests.iter().map(|_| None).collect();
+        let mut scope = self.scope(namespace).await?;
+        for _ in 0..MAX_RELOADS {
+            let pending: Vec<usize> = (0..requests.len()).filter(|at| answers[*at].is_none()).collect();
+            if pending.is_empty() {
+                break;
+            }
+            let mut calls = Vec::with_capacity(pending.len());
+            for at in &pending {
+                let (shard, request) = &requests[*at];
+                let keys =
+                    scope.keys.get(usize::from(*shard)).ok_or_else(|| reader.odd(format!("no shard {shard}")))?;
+                calls.push(Call { keys: Arc::clone(keys), args: args(&scope, request)? });
+            }
+            let mut behind = Vec::new();
+            for (at, reply) in pending.into_iter().zip(self.connection.run(script, &calls).await?) {
+                match reply {
+                    Err(error) => answers[at] = Some(Err(error)),
+                    Ok(value) => {
+                        let mut list = reader.list(value)?;
+                        if list.is_empty() {
+                            return Err(reader.odd("an empty reply"));
+                        }
+                        match reader.text(list.remove(0))?.as_str() {
+                            "ok" => answers[at] = Some(Ok(list)),
+                            "reload" | "unconfigured" => behind.push(requests[at].0),
+                            word => return Err(reader.odd(format!("unknown word \"{word}\""))),
+                        }
+                    }
+                }
+            }
+            if !behind.is_empty() {
+                let fresh = self.reload(namespace).await?;
+                if fresh.configured.version == scope.configured.version {
+                    self.bring_up(&fresh, &behind).await?;
+                }
+                scope = fresh;
+            }
+        }
+        let conflict = || StoreError::Conflict {
+            namespace: namespace.clone(),
+            reason: "they keep changing; try again".to_owned(),
+        };
+        answers.into_iter().map(|answer| answer.ok_or_else(conflict)).collect()
+    }
+
+    /// [`RedisStore::ask`] for batches: entries are sent to their shards and answered in the order given.
+    async fn ask_each<E, A>(
+        &self,
+        namespace: &Name,
+        script: &Script,
+        entries: &[E],
+        id: impl Fn(&E) -> &[u8],
+        args: impl Fn(&Scope, &[&E]) -> Result<Vec<Vec<u8>>, StoreError>,
+        decode: impl Fn(Value) -> Result<A, StoreError>,
+    ) -> Result<Vec<A>, StoreError> {
+        let shards = self.scope(namespace).await?.shards();
+        let mut parts: Vec<Vec<usize>> = vec![Vec::new(); usize::from(shards)];
+        for (at, entry) in entries.iter().enumerate() {
+            parts[usize::from(keys::shard_of(id(entry), shards))].push(at);
+        }
+        let mut requests = Vec::new();
+        for (shard, part) in (0..).zip(&parts) {
+            requests.extend(part.chunks(MAX_BATCH).map(|chunk| (shard, chunk)));
+        }
+        let pick = |chunk: &[usize]| chunk.iter().map(|at| &entries[*at]).collect::<Vec<&E>>();
+        let replies = self.ask(namespace, script, &requests, |scope, chunk| args(scope, &pick(chunk))).await?;
+        let mut answers: Vec<Option<A>> = entries.iter().map(|_| None).collect();
+        let reader = self.reader(namespace);
+        for ((_, chunk), reply) in requests.iter().zip(replies) {
+            let list = reply?.into_iter().next().ok_or_else(|| reader.odd("no answers"))?;
+            for (at, value) in chunk.iter().zip(reader.list(list)?) {
+                answers[*at] = Some(decode(value)?);
+            }
+        }
+        answers.into_iter().map(|answer| answer.ok_or_else(|| reader.odd("an answer is missing"))).collect()
     }
 }
 
-#[async_trait::async_trait]
-impl crate::store::Store for RedisStore {
-    #[allow(unused_variables)]
+/// How often a call follows settings that change under it.
+const MAX_RELOADS: usize = 8;
+/// The most entries in one script call: a longer one would hold the server up.
+const MAX_BATCH: usize = 500;
+
+/// Takes the parameter `prefix` out of a URL; everything else is the client's business.
+fn take_prefix(url: &str) -> Result<(String, Option<Name>), StoreError> {
+    let Some((base, query)) = url.split_once('?') else { return Ok((url.to_owned(), None)) };
+    let (ours, others): (Vec<&str>, Vec<&str>) = query.split('&').partition(|pair| pair.starts_with("prefix="));
+    let prefix = match ours.as_slice() {
+        [] => None,
+        [pair] => Some(Name::new("prefix", &pair["prefix=".len()..])?),
+        _ => return Err(Invalid::new("prefix", "is given twice in the store's URL; give it once").into()),
+    };
+    let rest = if others.is_empty() { base.to_owned() } else { format!("{base}?{}", others.join("&")) };
+    Ok((rest, prefix))
+}
+
+#[async_trait]
+impl Store for RedisStore {
     async fn now(&self) -> Result<i64, StoreError> {
-        unimplemented!()
+        self.read_now().await
     }
-    #[allow(unused_variables)]
+
     async fn namespaces(&self) -> Result<Vec<Registered>, StoreError> {
-        unimplemented!()
+        self.read_namespaces().await
     }
-    #[allow(unused_variables)]
+
     async fn configured(&self, namespace: &Name) -> Result<Arc<Configured>, StoreError> {
-        unimplemented!()
+        Ok(Arc::clone(&self.reload(namespace).await?.configured))
     }
-    #[allow(unused_variables)]
+
     async fn configure(&self, namespace: &Name, change: &Change) -> Result<Applied, StoreError> {
-        unimplemented!()
+        self.apply_change(namespace, change).await
     }
-    #[allow(unused_variables)]
-    async fn preview(&self, namespace: &Name, settings: &Settings) -> Result<Preview, StoreError> {
-        unimplemented!()
+
+    async fn preview(&self, namespace: &Name, change: &Change) -> Result<Preview, StoreError> {
+        self.preview_change(namespace, change).await
     }
-    #[allow(unused_variables)]
+
     async fn pause(&self, namespace: &Name, pause: &Pause) -> Result<(), StoreError> {
-        unimplemented!()
+        self.set_pause(namespace, pause).await
     }
-    #[allow(unused_variables)]
+
     async fn track(&self, namespace: &Name, mode: Mode, entries: &[Track]) -> Result<Vec<Tracked>, StoreError> {
-        unimplemented!()
+        self.track_all(namespace, mode, entries).await
     }
-    #[allow(unused_variables)]
+
     async fn replace(&self, namespace: &Name, mode: Mode, new: &Track, old: &Id) -> Result<Replaced, StoreError> {
-        unimplemented!()
+        self.replace_one(namespace, mode, new, old).await
     }
-    #[allow(unused_variables)]
+
     async fn renew(&self, namespace: &Name, entries: &[Renew]) -> Result<Vec<Renewed>, StoreError> {
-        unimplemented!()
+        self.renew_all(namespace, entries).await
     }
-    #[allow(unused_variables)]
+
     async fn remove(&self, namespace: &Name, ids: &[Id]) -> Result<Vec<Removed>, StoreError> {
-        unimplemented!()
+        self.remove_all(namespace, ids).await
     }
-    #[allow(unused_variables)]
+
     async fn expire(&self, namespace: &Name, ids: &[Id]) -> Result<Vec<Expired>, StoreError> {
-        unimplemented!()
+        self.expire_all(namespace, ids).await
     }
-    #[allow(unused_variables)]
+
     async fn show(&self, namespace: &Name, id: &Id) -> Result<Option<DeadlineView>, StoreError> {
-        unimplemented!()
+        self.view_one(namespace, id).await
     }
-    #[allow(unused_variables)]
+
     async fn list(&self, namespace: &Name, query: &ListQuery) -> Result<Vec<Listed>, StoreError> {
-        unimplemented!()
+        self.list_armed(namespace, query).await
     }
-    #[allow(unused_variables)]
+
     async fn claim(&self, namespace: &Name, route: &Name, limit: u32, lease: Duration) -> Result<Claims, StoreError> {
-        unimplemented!()
+        self.claim_due(namespace, route, limit, lease).await
     }
-    #[allow(unused_variables)]
+
     async fn recheck(&self, namespace: &Name, route: &Name, tokens: &[Token]) -> Result<Vec<Checked>, StoreError> {
-        unimplemented!()
+        self.recheck_all(namespace, route, tokens).await
     }
-    #[allow(unused_variables)]
+
     async fn ack(&self, namespace: &Name, route: &Name, tokens: &[Token]) -> Result<Vec<Settled>, StoreError> {
-        unimplemented!()
+        self.ack_all(namespace, route, tokens).await
     }
-    #[allow(unused_variables)]
+
     async fn fail(&self, namespace: &Name, route: &Name, failing: &[Failing]) -> Result<Vec<Settled>, StoreError> {
-        unimplemented!()
+        self.fail_all(namespace, route, failing).await
     }
-    #[allow(unused_variables)]
+
     async fn extend(
         &self,
         namespace: &Name,
@@ -116,30 +315,46 @@ impl crate::store::Store for RedisStore {
         tokens: &[Token],
         lease: Duration,
     ) -> Result<Vec<Settled>, StoreError> {
-        unimplemented!()
+        self.extend_all(namespace, route, tokens, lease).await
     }
-    #[allow(unused_variables)]
+
     async fn release(&self, namespace: &Name, route: &Name, tokens: &[Token]) -> Result<Vec<Settled>, StoreError> {
-        unimplemented!()
+        self.release_all(namespace, route, tokens).await
     }
-    #[allow(unused_variables)]
+
     async fn parked(&self, namespace: &Name, shelf: Shelf, query: &ParkedQuery) -> Result<ParkedPage, StoreError> {
-        unimplemented!()
+        self.read_parked(namespace, shelf, query).await
     }
-    #[allow(unused_variables)]
-    async fn requeue(&self, namespace: &Name, shelf: Shelf, keys: &[Parked]) -> Result<Vec<Requeued>, StoreError> {
-        unimplemented!()
+
+    async fn requeue(&self, namespace: &Name, shelf: Shelf, parked: &[Parked]) -> Result<Vec<Requeued>, StoreError> {
+        self.requeue_all(namespace, shelf, parked).await
     }
-    #[allow(unused_variables)]
-    async fn discard(&self, namespace: &Name, shelf: Shelf, keys: &[Parked]) -> Result<Vec<bool>, StoreError> {
-        unimplemented!()
+
+    async fn discard(&self, namespace: &Name, shelf: Shelf, parked: &[Parked]) -> Result<Vec<bool>, StoreError> {
+        self.discard_all(namespace, shelf, parked).await
     }
-    #[allow(unused_variables)]
+
     async fn stats(&self, namespace: &Name) -> Result<Stats, StoreError> {
-        unimplemented!()
+        self.count_all(namespace).await
     }
-    #[allow(unused_variables)]
+
     async fn wakeups(&self, namespace: &Name) -> Result<Wakeups, StoreError> {
-        unimplemented!()
+        self.listen(namespace).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prefix_is_taken_out_of_the_url() {
+        let taken = |url| take_prefix(url).unwrap();
+        assert_eq!(taken("redis://h/0"), ("redis://h/0".to_owned(), None));
+        let prefix = Some(Name::new("prefix", "app").unwrap());
+        assert_eq!(taken("redis://h/0?prefix=app"), ("redis://h/0".to_owned(), prefix.clone()));
+        assert_eq!(taken("redis://h?protocol=resp3&prefix=app"), ("redis://h?protocol=resp3".to_owned(), prefix));
+        assert!(take_prefix("redis://h?prefix=A").unwrap_err().to_string().starts_with("prefix \"A\""));
+        assert!(take_prefix("redis://h?prefix=a&prefix=b").is_err());
     }
 }

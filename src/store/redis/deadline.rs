@@ -1,0 +1,168 @@
+//! Track, replace, renew, remove, expire.
+
+use crate::model::{Id, Invalid, Mode, Name, Renew, Track};
+use crate::store::{Expired, Removed, Renewed, Replaced, StoreError, Tracked};
+
+use super::{
+    RedisStore,
+    codec::Reader,
+    keys,
+    scope::{Scope, number},
+    scripts,
+};
+
+impl RedisStore {
+    pub(super) async fn track_all(
+        &self,
+        namespace: &Name,
+        mode: Mode,
+        entries: &[Track],
+    ) -> Result<Vec<Tracked>, StoreError> {
+        let scope = self.scope(namespace).await?;
+        let reader = self.reader(namespace);
+        let rejected: Vec<Option<Invalid>> =
+            entries.iter().map(|track| check_payload(&scope, track.payload.as_deref()).err()).collect();
+        let good: Vec<&Track> =
+            entries.iter().zip(&rejected).filter(|(_, invalid)| invalid.is_none()).map(|(track, _)| track).collect();
+        let args = |scope: &Scope, chunk: &[&&Track]| {
+            let mut own = vec![mode.as_str().into()];
+            for track in chunk {
+                own.extend(triple(&track.id, track.expires_at.as_millis(), track.payload.as_deref()));
+            }
+            Ok(scope.args(self.manual_now(), own))
+        };
+        let decode = |word| tracked(reader, word);
+        let tracked =
+            self.ask_each(namespace, &scripts::TRACK, &good, |track| track.id.as_bytes(), args, decode).await?;
+        let mut tracked = tracked.into_iter();
+        let merged = rejected.into_iter().map(|invalid| invalid.map(Tracked::Rejected).or_else(|| tracked.next()));
+        merged.map(|answer| answer.ok_or_else(|| reader.odd("an answer is missing"))).collect()
+    }
+
+    pub(super) async fn replace_one(
+        &self,
+        namespace: &Name,
+        mode: Mode,
+        new: &Track,
+        old: &Id,
+    ) -> Result<Replaced, StoreError> {
+        if new.id == *old {
+            return Err(Invalid::new("replaces", "names the id itself; name the old id").into());
+        }
+        let scope = self.scope(namespace).await?;
+        if let Err(invalid) = check_payload(&scope, new.payload.as_deref()) {
+            return Ok(Replaced { tracked: Tracked::Rejected(invalid), replaced: false });
+        }
+        let reader = self.reader(namespace);
+        let shard = |id: &Id| keys::shard_of(id.as_bytes(), scope.shards());
+        if shard(&new.id) == shard(old) {
+            let args = |scope: &Scope, (): &()| {
+                let mut own = vec![old.as_bytes().to_vec(), mode.as_str().into()];
+                own.extend(triple(&new.id, new.expires_at.as_millis(), new.payload.as_deref()));
+                Ok(scope.args(self.manual_now(), own))
+            };
+            let mut replies = self.ask(namespace, &scripts::REPLACE, &[(shard(old), ())], args).await?;
+            let mut fields = replies.pop().ok_or_else(|| reader.odd("no reply"))??.into_iter();
+            let tracked = tracked(reader, fields.next().unwrap_or_default())?;
+            return Ok(Replaced { tracked, replaced: reader.number(fields.next().unwrap_or_default())? == 1 });
+        }
+        // Two shards: NEW first, so that a crash in between leaves both rather than none.
+        let mut new = new.clone();
+        if new.payload.is_none() {
+            let old = self.view_one(namespace, old).await?;
+            new.payload = old.filter(|old| old.expires_at_ms.is_some()).and_then(|old| old.payload);
+        }
+        let tracked = self.track_all(namespace, mode, &[new]).await?.pop().ok_or_else(|| reader.odd("no reply"))?;
+        if matches!(tracked, Tracked::Exists | Tracked::Rejected(_)) {
+            return Ok(Replaced { tracked, replaced: false });
+        }
+        let removed = self.remove_all(namespace, std::slice::from_ref(old)).await?;
+        Ok(Replaced { tracked, replaced: removed == [Removed::Removed] })
+    }
+
+    pub(super) async fn renew_all(&self, namespace: &Name, entries: &[Renew]) -> Result<Vec<Renewed>, StoreError> {
+        let scope = self.scope(namespace).await?;
+        let reader = self.reader(namespace);
+        let rejected: Vec<Option<Invalid>> =
+            entries.iter().map(|renew| check_payload(&scope, renew.payload.as_deref()).err()).collect();
+        let good: Vec<&Renew> =
+            entries.iter().zip(&rejected).filter(|(_, invalid)| invalid.is_none()).map(|(renew, _)| renew).collect();
+        let args = |scope: &Scope, chunk: &[&&Renew]| {
+            let mut own = vec![b"renew".to_vec()];
+            for renew in chunk {
+                own.extend(triple(&renew.id, renew.expires_at.as_millis(), renew.payload.as_deref()));
+            }
+            Ok(scope.args(self.manual_now(), own))
+        };
+        let decode = |word| match reader.text(word)?.as_str() {
+            "renewed" => Ok(Renewed::Renewed),
+            "unchanged" => Ok(Renewed::Unchanged),
+            "expired" => Ok(Renewed::Expired),
+            "unknown" => Ok(Renewed::Unknown),
+            word => Err(reader.odd(format!("unknown word \"{word}\""))),
+        };
+        let renewed =
+            self.ask_each(namespace, &scripts::RENEW, &good, |renew| renew.id.as_bytes(), args, decode).await?;
+        let mut renewed = renewed.into_iter();
+        let merged = rejected.into_iter().map(|invalid| invalid.map(Renewed::Rejected).or_else(|| renewed.next()));
+        merged.map(|answer| answer.ok_or_else(|| reader.odd("an answer is missing"))).collect()
+    }
+
+    pub(super) async fn remove_all(&self, namespace: &Name, ids: &[Id]) -> Result<Vec<Removed>, StoreError> {
+        let reader = self.reader(namespace);
+        let decode = |word| match reader.text(word)?.as_str() {
+            "removed" => Ok(Removed::Removed),
+            "voided" => Ok(Removed::Voided),
+            "unknown" => Ok(Removed::Unknown),
+            word => Err(reader.odd(format!("unknown word \"{word}\""))),
+        };
+        self.ask_each(namespace, &scripts::REMOVE, ids, Id::as_bytes, |scope, chunk| Ok(self.ids(scope, chunk)), decode)
+            .await
+    }
+
+    pub(super) async fn expire_all(&self, namespace: &Name, ids: &[Id]) -> Result<Vec<Expired>, StoreError> {
+        let reader = self.reader(namespace);
+        let decode = |word| match reader.text(word)?.as_str() {
+            "ended" => Ok(Expired::Ended),
+            "open" => Ok(Expired::Open),
+            "unknown" => Ok(Expired::Unknown),
+            word => Err(reader.odd(format!("unknown word \"{word}\""))),
+        };
+        self.ask_each(namespace, &scripts::EXPIRE, ids, Id::as_bytes, |scope, chunk| Ok(self.ids(scope, chunk)), decode)
+            .await
+    }
+
+    fn ids(&self, scope: &Scope, ids: &[&Id]) -> Vec<Vec<u8>> {
+        scope.args(self.manual_now(), ids.iter().map(|id| id.as_bytes().to_vec()))
+    }
+}
+
+/// Id, expiry and payload as scripts read them; a payload that is given is marked, for it may be empty.
+fn triple(id: &Id, expires_at_ms: i64, payload: Option<&[u8]>) -> [Vec<u8>; 3] {
+    let payload = payload.map_or_else(Vec::new, |bytes| [b"=", bytes].concat());
+    [id.as_bytes().to_vec(), number(expires_at_ms), payload]
+}
+
+fn check_payload(scope: &Scope, payload: Option<&[u8]>) -> Result<(), Invalid> {
+    let limit = scope.settings().max_payload;
+    match payload.map_or(0, <[u8]>::len) {
+        len if u32::try_from(len).is_ok_and(|len| len <= limit) => Ok(()),
+        len => Err(Invalid::new(
+            "payload",
+            format!("has {len} bytes; at most {limit} are allowed, keep the rest elsewhere"),
+        )),
+    }
+}
+
+fn tracked(reader: Reader<'_>, word: redis::Value) -> Result<Tracked, StoreError> {
+    match reader.text(word)?.as_str() {
+        "created" => Ok(Tracked::Created { already_expired: false }),
+        "created:already_expired" => Ok(Tracked::Created { already_expired: true }),
+        "moved" => Ok(Tracked::Moved { already_expired: false }),
+        "moved:already_expired" => Ok(Tracked::Moved { already_expired: true }),
+        "unchanged" => Ok(Tracked::Unchanged),
+        "exists" => Ok(Tracked::Exists),
+        "kept" => Ok(Tracked::Kept),
+        word => Err(reader.odd(format!("unknown word \"{word}\""))),
+    }
+}

@@ -1,0 +1,71 @@
+//! The only speller of keys: which keys a shard has, and which shard an id belongs to.
+
+use crate::model::Name;
+
+/// The keys of a shard beside its queues: name and type, in the order in which scripts get them.
+pub(super) const SHARD_KEYS: [(&str, &str); 14] = [
+    ("exp", "zset"),
+    ("cur", "hash"),
+    ("open", "hash"),
+    ("skip", "zset"),
+    ("crossed", "zset"),
+    ("payload", "hash"),
+    ("fail", "hash"),
+    ("meta", "hash"),
+    ("every", "hash"),
+    ("bad", "zset"),
+    ("dead", "hash"),
+    ("dead_at", "zset"),
+    ("review", "hash"),
+    ("review_at", "zset"),
+];
+
+/// What all keys of a shard begin with: its hash tag and a colon.
+pub(super) fn stem(prefix: &Name, namespace: &Name, shard: u16) -> String {
+    format!("{{{prefix}:{namespace}:{shard}}}:")
+}
+
+/// The registry of namespaces.
+pub(super) fn registry(prefix: &Name) -> String {
+    format!("{prefix}:namespaces")
+}
+
+/// All keys of a shard in the order scripts expect: the fixed ones, then the queue of each route.
+pub(super) fn shard_keys(stem: &str, routes: &[Name]) -> Vec<String> {
+    let fixed = SHARD_KEYS.iter().map(|(name, _)| format!("{stem}{name}"));
+    fixed.chain(routes.iter().map(|route| format!("{stem}due:{route}"))).collect()
+}
+
+/// The type a key of a shard must have, by its place in [`shard_keys`].
+pub(super) fn expected_type(place: usize) -> &'static str {
+    SHARD_KEYS.get(place).map_or("zset", |(_, kind)| kind)
+}
+
+/// The shard of an id: CRC-32 (IEEE) of its bytes, modulo the number of shards.
+pub(super) fn shard_of(id: &[u8], shards: u16) -> u16 {
+    let shard = crc32fast::hash(id) % u32::from(shards.max(1));
+    u16::try_from(shard).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_a_shard_share_its_hash_tag() {
+        let name = |text: &str| Name::new("name", text).unwrap();
+        let stem = stem(&name("fw"), &name("session"), 3);
+        let keys = shard_keys(&stem, &[name("main")]);
+        assert_eq!(keys[0], "{fw:session:3}:exp");
+        assert_eq!(keys[14], "{fw:session:3}:due:main");
+        assert!(keys.iter().all(|key| key.starts_with("{fw:session:3}:")));
+    }
+
+    #[test]
+    fn the_shard_is_the_standard_crc32_of_the_id() {
+        // python3 -c 'import zlib; print(zlib.crc32(b"user_session:wang2024") % 32)'
+        assert_eq!(shard_of(b"user_session:wang2024", 32), 6);
+        assert_eq!(shard_of(b"123456789", 1), 0);
+        assert_eq!(crc32fast::hash(b"123456789"), 0xCBF4_3926);
+    }
+}

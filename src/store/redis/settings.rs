@@ -1,0 +1,284 @@
+//! Settings and routes: reading, changing, previewing, pausing; and the server's clock and version.
+
+use std::sync::{Arc, PoisonError};
+
+use redis::{Cmd, Pipeline, Value};
+
+use crate::model::{FirstStart, Invalid, LeadTime, Name, Pause, Paused, Route, Settings};
+use crate::store::{Applied, Change, Configured, Preview, Registered, StoreError};
+
+use super::{
+    RedisStore,
+    connection::{Call, Connection},
+    keys,
+    scope::Scope,
+    scripts,
+};
+
+/// Refuses servers older than Redis 7.0 or Valkey 7.2.
+pub(super) async fn check_server(connection: &Connection) -> Result<(), StoreError> {
+    let reply = connection.command(Cmd::new().arg("INFO").arg("server")).await?;
+    let info = match &reply {
+        Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::VerbatimString { text, .. } => text.clone(),
+        other => return Err(connection.odd(format!("INFO expected, got {other:?}"))),
+    };
+    // Valkey names the Redis version it is compatible with in this very field, so one check serves both.
+    let version = info.lines().find_map(|line| line.strip_prefix("redis_version:")).unwrap_or_default().trim();
+    let major: u32 = version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or_default();
+    if major < 7 {
+        return Err(connection.odd(format!("it is version {version}; Redis 7.0 or Valkey 7.2 is needed")));
+    }
+    Ok(())
+}
+
+impl RedisStore {
+    pub(super) async fn read_now(&self) -> Result<i64, StoreError> {
+        if let Some(now_ms) = self.manual_now() {
+            return Ok(now_ms);
+        }
+        let time = match self.connection.command(Cmd::new().arg("TIME")).await? {
+            Value::Array(parts) => {
+                parts.into_iter().map(redis::from_redis_value::<i64>).collect::<Result<Vec<i64>, _>>()
+            }
+            other => return Err(self.connection.odd(format!("TIME expected, got {other:?}"))),
+        };
+        match time.as_deref() {
+            Ok([seconds, micros]) => Ok(seconds * 1000 + micros / 1000),
+            _ => Err(self.connection.odd("TIME is no pair of numbers")),
+        }
+    }
+
+    pub(super) async fn read_namespaces(&self) -> Result<Vec<Registered>, StoreError> {
+        let reply = self.connection.command(Cmd::new().arg("HGETALL").arg(keys::registry(&self.prefix))).await?;
+        let fields: Vec<(String, String)> =
+            redis::from_redis_value(reply).map_err(|error| self.connection.odd(error.to_string()))?;
+        let mut namespaces = Vec::with_capacity(fields.len());
+        for (name, entry) in fields {
+            let shards = entry.split(' ').next().and_then(|shards| shards.parse().ok());
+            let shards =
+                shards.ok_or_else(|| self.connection.odd(format!("the registry says \"{entry}\" of {name}")))?;
+            namespaces.push(Registered { name: Name::new("namespace", name)?, shards });
+        }
+        namespaces.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(namespaces)
+    }
+
+    /// Reads settings, routes and pauses from shard 0.
+    pub(super) async fn read_configured(&self, namespace: &Name) -> Result<Arc<Configured>, StoreError> {
+        let meta = format!("{}meta", keys::stem(&self.prefix, namespace, 0));
+        let mut command = Cmd::new();
+        command
+            .arg("HMGET")
+            .arg(meta)
+            .arg("version")
+            .arg("settings")
+            .arg("routes")
+            .arg("paused:reminders")
+            .arg("paused:cleanups");
+        let reader = self.reader(namespace);
+        let mut fields = reader.list(self.connection.command(&command).await?)?.into_iter();
+        let mut field = || reader.bytes(fields.next().unwrap_or_default());
+        let (version, settings, routes) = (field()?, field()?, field()?);
+        let paused = Paused { reminders: field()?.is_some(), cleanups: field()?.is_some() };
+        let (Some(version), Some(settings), Some(routes)) = (version, settings, routes) else {
+            return Err(StoreError::Unconfigured { namespace: namespace.clone() });
+        };
+        let unreadable =
+            |error: serde_json::Error| reader.odd(format!("the settings of {namespace} cannot be read: {error}"));
+        Ok(Arc::new(Configured {
+            version: String::from_utf8_lossy(&version).into_owned(),
+            settings: serde_json::from_slice(&settings).map_err(unreadable)?,
+            routes: serde_json::from_slice(&routes).map_err(unreadable)?,
+            paused,
+        }))
+    }
+
+    pub(super) async fn apply_change(&self, namespace: &Name, change: &Change) -> Result<Applied, StoreError> {
+        if let Some(settings) = &change.settings {
+            settings.check()?;
+        }
+        for _ in 0..super::MAX_RELOADS {
+            let present = self.present(namespace).await?;
+            let (settings, routes) = merge(namespace, change, present.as_deref())?;
+            if let Some(present) = &present
+                && present.settings == settings
+                && present.routes == routes
+            {
+                self.register(namespace, present).await?;
+                return Ok(Applied { created: false, changed: false, configured: Arc::clone(present) });
+            }
+            let paused = present.as_ref().map(|present| present.paused.clone()).unwrap_or_default();
+            let version = format!("{:016x}", fastrand::u64(..));
+            let scope = Scope::new(&self.prefix, namespace, Arc::new(Configured { version, settings, routes, paused }));
+            // The registry first: a crash in between leaves a name without settings, which the next apply mends.
+            self.register(namespace, &scope.configured).await?;
+            let expected = present.as_ref().map(|present| present.version.clone()).unwrap_or_default();
+            if !self.configure_shard(&scope, 0, &expected, change.first_start).await? {
+                continue;
+            }
+            for shard in 1..scope.shards() {
+                self.configure_shard(&scope, shard, "*", change.first_start).await?;
+            }
+            let configured = Arc::clone(&scope.configured);
+            self.scopes.lock().unwrap_or_else(PoisonError::into_inner).insert(namespace.clone(), Arc::new(scope));
+            return Ok(Applied { created: present.is_none(), changed: true, configured });
+        }
+        Err(StoreError::Conflict {
+            namespace: namespace.clone(),
+            reason: "others keep changing them; try again".to_owned(),
+        })
+    }
+
+    /// Gives shards that are behind the settings in force.
+    pub(super) async fn bring_up(&self, scope: &Scope, shards: &[u16]) -> Result<(), StoreError> {
+        for shard in shards {
+            self.configure_shard(scope, *shard, "*", FirstStart::Speak).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn preview_change(&self, namespace: &Name, change: &Change) -> Result<Preview, StoreError> {
+        if let Some(settings) = &change.settings {
+            settings.check()?;
+        }
+        let present = self.present(namespace).await?;
+        let (settings, routes) = merge(namespace, change, present.as_deref())?;
+        let created = present.is_none();
+        let changed = present.is_none_or(|present| present.settings != settings || present.routes != routes);
+        let version = String::new();
+        let scope = Scope::new(
+            &self.prefix,
+            namespace,
+            Arc::new(Configured { version, settings, routes, paused: Paused::default() }),
+        );
+        let mut reminders: Vec<(LeadTime, u64)> = scope.settings().leads().into_iter().map(|lead| (lead, 0)).collect();
+        let mut cleanups = 0;
+        let reader = self.reader(namespace);
+        let own = || [change.first_start.as_str().into()];
+        let calls: Vec<Call> = scope
+            .keys
+            .iter()
+            .map(|keys| Call { keys: Arc::clone(keys), args: scope.args(self.manual_now(), own()) })
+            .collect();
+        for reply in self.connection.run(&scripts::PREVIEW, &calls).await? {
+            let mut fields = reader.list(reply?)?.into_iter().skip(1);
+            let mut field = || fields.next().unwrap_or_default();
+            for ((_, total), count) in reminders.iter_mut().zip(reader.list(field())?) {
+                *total += reader.count(count)?;
+            }
+            cleanups += reader.count(field())?;
+        }
+        if !scope.settings().cleanup {
+            cleanups = 0;
+        }
+        Ok(Preview { created, changed, reminders, cleanups })
+    }
+
+    pub(super) async fn set_pause(&self, namespace: &Name, pause: &Pause) -> Result<(), StoreError> {
+        let scope = self.reload(namespace).await?;
+        if let Some(route) = &pause.route {
+            scope.route_number(route)?;
+        }
+        let flag = |is_set: bool| if is_set { b"1".to_vec() } else { b"0".to_vec() };
+        let route = pause.route.as_ref().map_or_else(Vec::new, |route| route.as_str().into());
+        let own = [route, flag(pause.reminders), flag(pause.cleanups), flag(pause.paused)];
+        let shards: Vec<(u16, ())> = (0..scope.shards()).map(|shard| (shard, ())).collect();
+        let replies = self
+            .ask(namespace, &scripts::PAUSE, &shards, |scope, ()| Ok(scope.args(self.manual_now(), own.clone())))
+            .await?;
+        replies.into_iter().try_for_each(|reply| reply.map(drop))
+    }
+
+    async fn present(&self, namespace: &Name) -> Result<Option<Arc<Configured>>, StoreError> {
+        match self.read_configured(namespace).await {
+            Ok(configured) => Ok(Some(configured)),
+            Err(StoreError::Unconfigured { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn register(&self, namespace: &Name, configured: &Configured) -> Result<(), StoreError> {
+        let entry = format!("{} {}", configured.settings.shards, configured.version);
+        let mut pipeline = Pipeline::new();
+        pipeline.cmd("HSET").arg(keys::registry(&self.prefix)).arg(namespace.as_str()).arg(entry);
+        self.connection.pipeline(&pipeline).await.map(drop)
+    }
+
+    /// Whether the shard took the settings; not if it no longer has the expected version.
+    async fn configure_shard(
+        &self,
+        scope: &Scope,
+        shard: u16,
+        expected: &str,
+        first: FirstStart,
+    ) -> Result<bool, StoreError> {
+        let reader = self.reader(&scope.namespace);
+        let json = |result: Result<Vec<u8>, serde_json::Error>| result.map_err(|error| reader.odd(error.to_string()));
+        let own = [
+            expected.into(),
+            json(serde_json::to_vec(scope.settings()))?,
+            json(serde_json::to_vec(&scope.configured.routes))?,
+            first.as_str().into(),
+        ];
+        let keys = Arc::clone(&scope.keys[usize::from(shard)]);
+        let call = Call { keys, args: scope.args(self.manual_now(), own) };
+        for reply in self.connection.run(&scripts::CONFIGURE, &[call]).await? {
+            let word = reader.list(reply?)?.into_iter().next().unwrap_or_default();
+            return match reader.text(word)?.as_str() {
+                "ok" => Ok(true),
+                "conflict" => Ok(false),
+                word => Err(reader.odd(format!("unknown word \"{word}\""))),
+            };
+        }
+        Err(reader.odd("no reply"))
+    }
+}
+
+/// What is in force after a change, or why the change is refused.
+fn merge(
+    namespace: &Name,
+    change: &Change,
+    present: Option<&Configured>,
+) -> Result<(Settings, Vec<Route>), StoreError> {
+    let refuse = |reason: String| StoreError::Conflict { namespace: namespace.clone(), reason };
+    let settings = match (&change.settings, present) {
+        (Some(settings), _) => settings.clone(),
+        (None, Some(present)) => present.settings.clone(),
+        (None, None) => return Err(StoreError::Unconfigured { namespace: namespace.clone() }),
+    };
+    if let Some(present) = present {
+        let (old, new) = (present.settings.shards, settings.shards);
+        if old != new {
+            return Err(refuse(format!(
+                "it has {old} shards for good, not {new}; use a new namespace for another number"
+            )));
+        }
+        if let (Some(old), Some(new)) = (present.settings.revision, settings.revision)
+            && new < old
+        {
+            return Err(refuse(format!("revision {old} is in force, which is newer than {new}")));
+        }
+    }
+    let mut routes = present.map(|present| present.routes.clone()).unwrap_or_default();
+    for route in &change.routes {
+        match routes.iter_mut().find(|known| known.name == route.name) {
+            Some(known) => *known = route.clone(),
+            None => routes.push(route.clone()),
+        }
+    }
+    for name in &change.drop_routes {
+        let before = routes.len();
+        routes.retain(|route| route.name != *name);
+        if routes.len() == before {
+            return Err(StoreError::NoRoute { namespace: namespace.clone(), route: name.clone() });
+        }
+    }
+    if routes.is_empty() && present.is_none() {
+        routes.push(Route::main()?);
+    }
+    if routes.is_empty() {
+        return Err(Invalid::new("drop_route", "would remove the last route; add another one first").into());
+    }
+    Ok((settings, routes))
+}

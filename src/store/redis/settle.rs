@@ -1,0 +1,137 @@
+//! Ack, fail, extend, release.
+
+use std::time::Duration;
+
+use redis::Value;
+
+use crate::model::{Name, span_ms};
+use crate::store::{Failing, Settled, StoreError, Token, Verdict};
+
+use super::{
+    RedisStore,
+    codec::{Reader, id_of_notice, split_token, whole},
+    scope::{Scope, number},
+    scripts,
+};
+
+impl RedisStore {
+    pub(super) async fn ack_all(
+        &self,
+        namespace: &Name,
+        route: &Name,
+        tokens: &[Token],
+    ) -> Result<Vec<Settled>, StoreError> {
+        let reader = self.reader(namespace);
+        let args = |scope: &Scope, chunk: &[&Token]| {
+            let configured = &scope.configured;
+            let mut own = vec![
+                configured.version.clone().into_bytes(),
+                configured.settings.on_rearm.as_str().into(),
+                number(scope.route_number(route)?),
+            ];
+            own.extend(chunk.iter().map(|token| token.as_bytes().to_vec()));
+            Ok(own)
+        };
+        let decode = |value| Ok(if reader.number(value)? == 1 { Settled::Settled } else { Settled::Stale });
+        self.ask_each(namespace, &scripts::ACK, tokens, token_id, args, decode).await
+    }
+
+    pub(super) async fn fail_all(
+        &self,
+        namespace: &Name,
+        route: &Name,
+        failing: &[Failing],
+    ) -> Result<Vec<Settled>, StoreError> {
+        let reader = self.reader(namespace);
+        let args = |scope: &Scope, chunk: &[&Failing]| {
+            let mut own = vec![number(scope.route_number(route)?)];
+            own.extend(chunk.iter().flat_map(|failing| record(failing)));
+            Ok(scope.args(self.manual_now(), own))
+        };
+        self.ask_each(
+            namespace,
+            &scripts::FAIL,
+            failing,
+            |failing| token_id(&failing.token),
+            args,
+            |word| settled(reader, word),
+        )
+        .await
+    }
+
+    pub(super) async fn extend_all(
+        &self,
+        namespace: &Name,
+        route: &Name,
+        tokens: &[Token],
+        lease: Duration,
+    ) -> Result<Vec<Settled>, StoreError> {
+        let reader = self.reader(namespace);
+        let args = |scope: &Scope, chunk: &[&Token]| {
+            let mut own = vec![number(scope.route_number(route)?), number(span_ms(lease))];
+            own.extend(chunk.iter().map(|token| token.as_bytes().to_vec()));
+            Ok(scope.args(self.manual_now(), own))
+        };
+        self.ask_each(namespace, &scripts::EXTEND, tokens, token_id, args, |word| settled(reader, word)).await
+    }
+
+    pub(super) async fn release_all(
+        &self,
+        namespace: &Name,
+        route: &Name,
+        tokens: &[Token],
+    ) -> Result<Vec<Settled>, StoreError> {
+        let reader = self.reader(namespace);
+        let args = |scope: &Scope, chunk: &[&Token]| {
+            let mut own = vec![number(scope.route_number(route)?)];
+            own.extend(chunk.iter().map(|token| token.as_bytes().to_vec()));
+            Ok(scope.args(self.manual_now(), own))
+        };
+        self.ask_each(namespace, &scripts::RELEASE, tokens, token_id, args, |word| settled(reader, word)).await
+    }
+}
+
+/// A token that is none has no id and goes to some shard, which calls it stale.
+fn token_id(token: &Token) -> &[u8] {
+    split_token(token).and_then(|(_, notice)| id_of_notice(notice)).unwrap_or_default()
+}
+
+/// One failure as the script reads it.
+fn record(failing: &Failing) -> [Vec<u8>; 9] {
+    let Failing { token, verdict, failure, max_failures, due_at_ms, on_set } = failing;
+    let (word, delay) = match verdict {
+        Verdict::Backoff(delay) => ("backoff", *delay),
+        Verdict::RetryAfter(delay) => ("retry", *delay),
+        Verdict::Dead => ("dead", Duration::ZERO),
+        Verdict::Review => ("review", Duration::ZERO),
+    };
+    [
+        token.as_bytes().to_vec(),
+        word.into(),
+        number(span_ms(delay)),
+        number(max_failures),
+        failure.stage.clone().into_bytes(),
+        failure.class.as_str().into(),
+        failure.summary.clone().into_bytes(),
+        number(due_at_ms),
+        number(u8::from(*on_set)),
+    ]
+}
+
+fn settled(reader: Reader<'_>, word: Value) -> Result<Settled, StoreError> {
+    let word = reader.text(word)?;
+    match word.split_once(':') {
+        Some(("retry", at)) => {
+            let next_attempt_at_ms = whole(at).ok_or_else(|| reader.odd(format!("no instant: \"{at}\"")))?;
+            Ok(Settled::Retry { next_attempt_at_ms })
+        }
+        Some(("dropped", reason)) => Ok(Settled::Dropped(reader.drop_reason(reason)?)),
+        _ => match word.as_str() {
+            "settled" => Ok(Settled::Settled),
+            "stale" => Ok(Settled::Stale),
+            "dead" => Ok(Settled::Dead),
+            "review" => Ok(Settled::Review),
+            word => Err(reader.odd(format!("unknown word \"{word}\""))),
+        },
+    }
+}
