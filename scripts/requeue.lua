@@ -30,7 +30,11 @@ for i = A + 2, #ARGV do
       local bytes = cjson.decode(json).payload
       if bytes then call('HSET', payload, notice, bytes) end
     end
-    call('ZADD', due(route), text(now), notice)
+    -- It was due when it was due: the lateness it will be sent with stays honest.
+    local time = now
+    if kind == '0' then time = min(now, floor(tonumber(e_text)) + grace_ms)
+    elseif not is_cleanup(notice) then time = floor(tonumber(e_text)) - tonumber(kind) end
+    call('ZADD', due(route), text(time), notice)
     call('HDEL', shelf, member)
     call('ZREM', shelf_at, member)
     comes_due(now)

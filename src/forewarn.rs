@@ -135,6 +135,14 @@ impl Namespace {
         self.store.configured(self.name()?).await
     }
 
+    /// Deletes the namespace with everything in it; answers whether there was one.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn forget(&self) -> Result<bool, StoreError> {
+        self.store.forget(self.name()?).await
+    }
+
     /// Pauses or resumes the namespace or one of its routes, for all workers.
     ///
     /// # Errors

@@ -50,6 +50,10 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// What a change would do at once, without doing it.
     async fn preview(&self, namespace: &Name, change: &Change) -> Result<Preview, StoreError>;
 
+    /// Deletes a namespace with everything in it; answers whether there was one. A worker that still runs on it would
+    /// create it again.
+    async fn forget(&self, namespace: &Name) -> Result<bool, StoreError>;
+
     /// Pauses or resumes a namespace or one of its routes.
     async fn pause(&self, namespace: &Name, pause: &Pause) -> Result<(), StoreError>;
 
@@ -74,7 +78,7 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// Armed deadlines by expiry, then id.
     async fn list(&self, namespace: &Name, query: &ListQuery) -> Result<Vec<Listed>, StoreError>;
 
-    /// Takes up to `limit` due notices for `route`, for `lease`. With limit 0 it takes nothing and only looks.
+    /// Takes up to `limit` due notices (500 at most) for `route`, for `lease`. With limit 0 it takes nothing and only looks.
     async fn claim(&self, namespace: &Name, route: &Name, limit: u32, lease: Duration) -> Result<Claims, StoreError>;
 
     /// Checks claims once more before their handlers run; what is no longer valid is dropped.

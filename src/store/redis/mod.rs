@@ -260,6 +260,10 @@ impl Store for RedisStore {
         self.preview_change(namespace, change).await
     }
 
+    async fn forget(&self, namespace: &Name) -> Result<bool, StoreError> {
+        self.delete_namespace(namespace).await
+    }
+
     async fn pause(&self, namespace: &Name, pause: &Pause) -> Result<(), StoreError> {
         self.set_pause(namespace, pause).await
     }

@@ -175,6 +175,20 @@ impl RedisStore {
         Ok(Preview { created, changed, reminders, cleanups })
     }
 
+    pub(super) async fn delete_namespace(&self, namespace: &Name) -> Result<bool, StoreError> {
+        let mut pipeline = Pipeline::new();
+        if let Some(present) = self.present(namespace).await? {
+            let scope = Scope::new(&self.prefix, namespace, present);
+            for keys in &scope.keys {
+                pipeline.cmd("UNLINK").arg(keys.as_slice());
+            }
+        }
+        pipeline.cmd("HDEL").arg(keys::registry(&self.prefix)).arg(namespace.as_str());
+        let replies = self.connection.pipeline(&pipeline).await?;
+        self.scopes.lock().unwrap_or_else(PoisonError::into_inner).remove(namespace);
+        Ok(replies.len() > 1 || replies.last() == Some(&Value::Int(1)))
+    }
+
     pub(super) async fn set_pause(&self, namespace: &Name, pause: &Pause) -> Result<(), StoreError> {
         let scope = self.reload(namespace).await?;
         if let Some(route) = &pause.route {
