@@ -237,15 +237,14 @@ impl RedisStore {
         ];
         let keys = Arc::clone(&scope.keys[usize::from(shard)]);
         let call = Call { keys, args: scope.args(self.manual_now(), own) };
-        for reply in self.connection.run(&scripts::CONFIGURE, &[call]).await? {
-            let word = reader.list(reply?)?.into_iter().next().unwrap_or_default();
-            return match reader.text(word)?.as_str() {
-                "ok" => Ok(true),
-                "conflict" => Ok(false),
-                word => Err(reader.odd(format!("unknown word \"{word}\""))),
-            };
+        let mut replies = self.connection.run(&scripts::CONFIGURE, &[call]).await?;
+        let reply = replies.pop().ok_or_else(|| reader.odd("no reply"))??;
+        let word = reader.list(reply)?.into_iter().next().unwrap_or_default();
+        match reader.text(word)?.as_str() {
+            "ok" => Ok(true),
+            "conflict" => Ok(false),
+            word => Err(reader.odd(format!("unknown word \"{word}\""))),
         }
-        Err(reader.odd("no reply"))
     }
 }
 
