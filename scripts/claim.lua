@@ -274,6 +274,7 @@ write_all('HDEL', payload, copied_gone)
 for j = 1, #recurring do call('ZADD', exp, recurring[j][2], recurring[j][1]) end
 if #disarmed > 0 and #crons == 0 then call('ZREMRANGEBYRANK', exp, 0, #disarmed - 1)
 else write_all('ZREM', exp, disarmed) end
+if #recurring > 0 then cursors_are_old = true end          -- the new life is judged by these cursors, so they must be kept
 for j = 1, #recurring do set_leads(recurring[j][1], recurring[j][2]) end
 if cursors_are_old then
   local fields, lowest = {}, now + (lead_count > 0 and leads[1].ms or 0)

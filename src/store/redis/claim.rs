@@ -145,25 +145,25 @@ impl RedisStore {
             let keys = &scope.keys[usize::from(keys::shard_of(id, scope.shards()))];
             pipeline.cmd("ZSCORE").arg(&keys[keys::SHARD_KEYS.len() + route - 1]).arg(notice);
             pipeline.cmd("ZSCORE").arg(&keys[0]).arg(id);
+            pipeline.cmd("HGET").arg(&keys[2]).arg(id);
             parts.push((fence, notice));
         }
         if tokens.is_empty() {
             return Ok(Vec::new());
         }
         let mut replies = self.connection.pipeline(&pipeline).await?.into_iter();
-        let mut score = || -> Result<Option<f64>, StoreError> {
-            let bytes = reader.bytes(replies.next().unwrap_or_default())?;
-            Ok(bytes.and_then(|bytes| std::str::from_utf8(&bytes).ok()?.parse().ok()))
-        };
+        let mut read = || reader.bytes(replies.next().unwrap_or_default());
+        let number = |bytes: Option<Vec<u8>>| -> Option<f64> { std::str::from_utf8(&bytes?).ok()?.parse().ok() };
         let mut suspects = Vec::new();
         for (at, (fence, notice)) in parts.into_iter().enumerate() {
-            let (queued, armed) = (score()?, score()?);
+            let (queued, armed, entry) = (number(read()?), number(read()?), read()?);
             let is_current =
                 queued.is_some_and(|queued| (queued.rem_euclid(1.0) * 1024.0 - f64::from(fence)).abs() < 0.5);
             let looks_valid = match reader.notice(notice)?.kind {
                 Kind::Reminder(_) => armed.is_some_and(|armed| stored_e(notice) == Some(armed)),
-                // Any scripted change voids the delivery itself; only a raw client can arm the id behind its back.
-                Kind::Cleanup(_) => armed.is_none(),
+                Kind::Cleanup(_) => {
+                    armed.is_none() && entry.is_some_and(|entry| notice.starts_with(&[&entry[..], b":"].concat()))
+                }
             };
             if !is_current || !looks_valid {
                 suspects.push(at);
