@@ -2,7 +2,9 @@
 //! that each script keeps the contract in its header.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first surprise")]
 
+mod composition;
 mod imports;
+mod lua;
 mod rules;
 mod rust;
 
