@@ -23,7 +23,7 @@
 -- ARGV[5]   on_rearm      supersede | deliver
 -- ARGV[6]   min_repeat_ms -1: the lead itself
 -- ARGV[7]   tolerance_ms  how far the clock may step back without repeats
--- ARGV[8]   wants         for each route one digit a lead and one for cleanups: 1 wants it, 0 does not
+-- ARGV[8]   wants_digits  for each route one digit a lead and one for cleanups: 1 wants it, 0 does not
 -- ARGV[9]   lead_count
 -- ARGV[10]  leads         in ms, ascending; then what the script itself takes, from ARGV[A + 1] on
 local exp, cur, open, skip, crossed, payload, fail = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
