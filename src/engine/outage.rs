@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     fn error() -> StoreError {
-        StoreError::Unavailable { address: "redis://h".to_owned(), source: "connection refused".into() }
+        StoreError::Unavailable { address: "store://h".to_owned(), source: "connection refused".into() }
     }
 
     #[test]
@@ -142,7 +142,7 @@ mod tests {
         outage.failed(Call::Settle, &error());
         outage.failed(Call::Claim, &error());
         outage.answered(Call::Claim);
-        assert_eq!(*told.lock().unwrap(), ["the store at redis://h is unavailable: connection refused"]);
+        assert_eq!(*told.lock().unwrap(), ["the store at store://h is unavailable: connection refused"]);
         outage.answered(Call::Settle);
         assert_eq!(told.lock().unwrap().len(), 2);
     }

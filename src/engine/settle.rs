@@ -250,8 +250,15 @@ fn failing(backoff: &Backoff, ended: &Ended) -> Option<Failing> {
         Outcome::Review(failure) => (failure, Verdict::Review),
         Outcome::Done | Outcome::Noted(_) | Outcome::Superseded => return None,
     };
-    let (token, failure) = (ended.claim.token.clone(), failure.clone());
-    Some(Failing { token, verdict, failure, max_failures: backoff.max_failures() })
+    let Claim { token, due_at_ms, on_set, .. } = &*ended.claim;
+    Some(Failing {
+        token: token.clone(),
+        verdict,
+        failure: failure.clone(),
+        max_failures: backoff.max_failures(),
+        due_at_ms: *due_at_ms,
+        on_set: *on_set,
+    })
 }
 
 #[cfg(test)]
