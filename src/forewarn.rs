@@ -9,6 +9,7 @@ use std::{
 
 use serde::Serialize;
 
+use crate::engine::Workplace;
 use crate::model::{ExpiresAt, Id, Invalid, Mode, Name, Pause, Renew, Route, Settings, Track};
 use crate::store::redis::RedisStore;
 use crate::store::{
@@ -216,6 +217,12 @@ impl Namespace {
     /// Those of the store.
     pub async fn stats(&self) -> Result<Stats, StoreError> {
         self.store.stats(self.name()?).await
+    }
+}
+
+impl From<&Namespace> for Workplace {
+    fn from(namespace: &Namespace) -> Self {
+        Self::new(Arc::clone(&namespace.store), namespace.name.clone())
     }
 }
 

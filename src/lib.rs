@@ -10,6 +10,9 @@ mod forewarn;
 pub mod model;
 pub mod store;
 
+pub use crate::engine::{Delivery, Happening, Outcome, StopReport, Worker, WorkerError};
 pub use crate::forewarn::{Forewarn, Namespace, RenewCall, TrackCall};
-pub use crate::model::{ExpiresAt, Id, Invalid, Kind, LeadTime, Mode, Name, Reason, Route, Settings};
+pub use crate::model::{
+    Backoff, Class, ExpiresAt, Failure, Id, Invalid, Kind, LeadTime, Mode, Name, Reason, Route, Settings,
+};
 pub use crate::store::StoreError;

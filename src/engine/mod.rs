@@ -1,1 +1,27 @@
 //! The running parts: they know the ports, never an adapter.
+//!
+//! [`Worker`] works for one route of one namespace. Inside it, a dispatcher claims and starts handlers, a lease keeper
+//! holds on to what takes long, a settler tells the store how things ended, and a listener wakes the dispatcher early.
+
+mod builder;
+mod delivery;
+mod dispatcher;
+mod error;
+mod handler;
+mod lease;
+mod listener;
+mod outage;
+mod outcome;
+mod report;
+mod route_store;
+mod runner;
+mod settle;
+mod tick;
+mod worker;
+
+pub use builder::{WorkerBuilder, Workplace};
+pub use delivery::Delivery;
+pub use error::WorkerError;
+pub use outcome::Outcome;
+pub use report::{Happening, Loss, StopReport, Totals};
+pub use worker::Worker;

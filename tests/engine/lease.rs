@@ -1,0 +1,154 @@
+//! How long a worker may trust a claim, and what happens when it may not any more.
+
+use std::sync::Arc;
+
+use forewarn::engine::Loss;
+use forewarn::store::Settled;
+use forewarn::{Delivery, Settings};
+use tokio::sync::Notify;
+
+use crate::faulty_store::Fault;
+use crate::harness::{Inbox, within};
+use crate::stage::{Running, Seen, Stage, lease};
+
+/// A handler that tells when it starts and ends when the test says so or it is cancelled; it tells which.
+fn patient(
+    told: &Arc<Inbox<&'static str>>,
+    go: &Arc<Notify>,
+) -> impl Fn(Delivery) -> futures::future::BoxFuture<'static, ()> + Send + Sync + 'static {
+    let (told, go) = (Arc::clone(told), Arc::clone(go));
+    move |delivery| {
+        let (told, go) = (Arc::clone(&told), Arc::clone(&go));
+        Box::pin(async move {
+            told.push("started");
+            tokio::select! {
+                () = delivery.cancelled() => told.push("cancelled"),
+                () = go.notified() => told.push("done"),
+            }
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_long_handler_keeps_its_lease() {
+    let stage = Stage::new(lease(300)).await;
+    let (told, go) = (Arc::new(Inbox::new()), Arc::new(Notify::new()));
+    let running = Running::start(stage.builder().on_cleanup(patient(&told, &go))).await;
+    stage.track("a", 10).await;
+    // Each comes a third of the lease after the last.
+    stage.store.called("extend", 5).await;
+    go.notify_one();
+    let settled = running.settled("a", 1).await;
+    assert!(matches!(&settled[0], Seen::Settled { settled: Settled::Settled, attempt: 1, .. }), "{settled:?}");
+    assert_eq!(told.items(), ["started", "done"]);
+    let report = running.stop().await;
+    assert_eq!((report.totals.claimed, report.totals.lost), (1, 0));
+}
+
+#[tokio::test]
+async fn a_notice_voided_under_its_handler_cancels_it() {
+    let stage = Stage::new(lease(300)).await;
+    let (told, go) = (Arc::new(Inbox::new()), Arc::new(Notify::new()));
+    let running = Running::start(stage.builder().on_cleanup(patient(&told, &go))).await;
+    stage.track("a", 10).await;
+    told.wait_for(1).await;
+    stage.namespace.remove("a").await.unwrap();
+    assert_eq!(told.wait_for(2).await, ["started", "cancelled"]);
+    let lost = running.wait("the loss", |seen| matches!(seen, Seen::Lost { .. })).await;
+    assert!(matches!(lost, Seen::Lost { loss: Loss::Stale | Loss::Dropped(_), .. }), "{lost:?}");
+    running.stop().await;
+    // What it answered counts for nothing.
+    assert_eq!(stage.store.calls("ack"), 0);
+}
+
+#[tokio::test]
+async fn a_lease_that_cannot_be_extended_is_given_up_before_it_ends() {
+    let stage = Stage::new(lease(500)).await;
+    let ends = Arc::new(Inbox::new());
+    let handler = {
+        let (ends, store) = (Arc::clone(&ends), Arc::clone(&stage.store));
+        let name = stage.namespace.name().unwrap().clone();
+        move |delivery: Delivery| {
+            let (ends, store, name) = (Arc::clone(&ends), Arc::clone(&store), name.clone());
+            async move {
+                use forewarn::store::Store;
+                delivery.cancelled().await;
+                let view = store.show(&name, delivery.id()).await.unwrap().unwrap();
+                ends.push(view.deliveries[0].at_ms - store.now().await.unwrap());
+            }
+        }
+    };
+    stage.store.fail("extend", Fault::Before, 3);
+    let running = Running::start(stage.builder().on_cleanup(handler)).await;
+    stage.store.fail("extend", Fault::Before, u32::MAX);
+    stage.track("a", 10).await;
+    let left_ms = ends.wait_for(1).await[0];
+    assert!((0..=100).contains(&left_ms), "{left_ms} ms of the lease were left");
+    running.wait("the loss", |seen| matches!(seen, Seen::Lost { loss: Loss::Expired, .. })).await;
+    // Nobody heard how it ended, so it is handed out again.
+    stage.store.heal("extend");
+    running.wait("the next hand-out", |seen| *seen == Seen::Claimed(1)).await;
+    running.crash().await;
+}
+
+#[tokio::test]
+async fn an_extension_that_hangs_does_not_keep_a_lease_alive() {
+    let stage = Stage::new(lease(300)).await;
+    let (told, go) = (Arc::new(Inbox::new()), Arc::new(Notify::new()));
+    stage.store.fail("extend", Fault::Hangs, 1);
+    let running = Running::start(stage.builder().on_cleanup(patient(&told, &go))).await;
+    stage.track("a", 10).await;
+    let told = told.wait_until("a cancelled handler", |told| told.contains(&"cancelled")).await;
+    assert_eq!(told[..2], ["started", "cancelled"]);
+    running.crash().await;
+}
+
+#[tokio::test]
+async fn what_was_removed_while_it_waited_for_its_handler_is_not_run() {
+    let stage = Stage::new(Settings::default()).await;
+    let (handled, go) = (Arc::new(Inbox::new()), Arc::new(Notify::new()));
+    stage.store.fail("claim", Fault::Held(Arc::clone(&go)), 1);
+    let handler = {
+        let handled = Arc::clone(&handled);
+        move |delivery: Delivery| {
+            handled.push(delivery.id().to_string());
+            async {}
+        }
+    };
+    let running = Running::start(stage.builder().on_cleanup(handler)).await;
+    let expires_at = forewarn::ExpiresAt::from_millis(stage.now().await + 100).unwrap();
+    for id in ["gone", "still here"] {
+        stage.namespace.track(id, expires_at).await.unwrap();
+    }
+    within("the claim", stage.store.called("claim that took something", 1)).await;
+    stage.namespace.remove("gone").await.unwrap();
+    stage.pass(60).await;
+    go.notify_one();
+    running.settled("still here", 1).await;
+    running.wait("the loss", |seen| matches!(seen, Seen::Lost { id, .. } if id == "gone")).await;
+    assert_eq!(handled.items(), ["still here"]);
+    assert_eq!(stage.store.calls("recheck"), 1);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_claim_whose_reply_took_the_whole_lease_is_not_run() {
+    let stage = Stage::new(lease(100)).await;
+    let (attempts, go) = (Arc::new(Inbox::new()), Arc::new(Notify::new()));
+    stage.store.fail("claim", Fault::Held(Arc::clone(&go)), 1);
+    let handler = {
+        let attempts = Arc::clone(&attempts);
+        move |delivery: Delivery| {
+            attempts.push(delivery.attempt());
+            async {}
+        }
+    };
+    let running = Running::start(stage.builder().on_cleanup(handler)).await;
+    stage.track("a", 10).await;
+    within("the claim", stage.store.called("claim that took something", 1)).await;
+    stage.pass(110).await;
+    go.notify_one();
+    running.settled("a", 1).await;
+    assert_eq!(attempts.items(), [2]);
+    running.stop().await;
+}

@@ -1,0 +1,14 @@
+//! The worker of one route on a real server: what it hands out, settles, keeps, gives back and lives through.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first surprise")]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod faulty_store;
+mod lease;
+mod outage;
+mod outcome;
+mod stage;
+mod start;
+mod stop;
+mod wake;
