@@ -4,7 +4,7 @@
 
 use std::{fmt, io, process::ExitCode};
 
-use forewarn::{Invalid, StoreError};
+use forewarn::{Invalid, StoreError, engine::WorkerError};
 
 /// The end of a command that could be carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,10 +26,16 @@ impl Exit {
     /// What an error means for the exit status.
     pub(super) fn of(error: &anyhow::Error) -> Self {
         let wrong = error.chain().any(|cause| {
+            // An error that is transparent stands in the chain in place of the one inside it.
+            let store = match cause.downcast_ref() {
+                Some(WorkerError::Store(error)) => Some(error),
+                _ => cause.downcast_ref(),
+            };
             cause.is::<Usage>()
                 || cause.is::<Invalid>()
+                || matches!(cause.downcast_ref(), Some(WorkerError::Invalid(_) | WorkerError::NoHandler { .. }))
                 || matches!(
-                    cause.downcast_ref(),
+                    store,
                     Some(StoreError::Invalid(_) | StoreError::Unconfigured { .. } | StoreError::NoRoute { .. })
                 )
         });
@@ -100,6 +106,8 @@ mod tests {
         assert_eq!(Exit::of(&anyhow::Error::new(invalid)), Exit::Usage);
         let invalid: anyhow::Result<()> = Err(Invalid::new("id", "is empty")).context("track");
         assert_eq!(Exit::of(&invalid.unwrap_err()), Exit::Usage);
+        let worker = WorkerError::from(Invalid::new("concurrency", "is out of range"));
+        assert_eq!(Exit::of(&anyhow::Error::new(worker)), Exit::Usage);
         let lost = StoreError::Unavailable { address: "host".to_owned(), source: "gone".into() };
         assert_eq!(Exit::of(&anyhow::Error::new(lost)), Exit::Failed);
     }

@@ -5,11 +5,14 @@
 
 mod args;
 mod deadline;
+mod demo;
+mod exec;
 mod exit;
 mod inspect;
 mod namespace;
 mod output;
 mod parked;
+mod work;
 
 use std::{
     io::{self, IsTerminal as _},
@@ -57,6 +60,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(demo::DemoArgs),
+    Work(work::WorkArgs),
     #[command(subcommand)]
     Namespace(namespace::NamespaceCommand),
     Track(deadline::TrackArgs),
@@ -96,7 +101,8 @@ pub(super) fn main() -> ExitCode {
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() };
         }
     };
-    let ended = start_log(LevelFilter::WARN).and_then(|()| {
+    let level = if matches!(cli.command, Command::Work(_)) { LevelFilter::INFO } else { LevelFilter::WARN };
+    let ended = start_log(level).and_then(|()| {
         let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
         let ended = runtime.block_on(run(cli));
         // A name look-up that hangs in its thread must not hold up the end.
@@ -137,8 +143,12 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
     let url = cli.store.filter(|url| !url.is_empty()).ok_or_else(|| {
         Usage("no store is given; use --store URL or set FOREWARN_STORE, as in redis://127.0.0.1:6379".to_owned())
     })?;
+    if let Command::Demo(_) = cli.command {
+        return demo::demo(&url).await;
+    }
     let forewarn = Forewarn::connect(&url).await?;
     match cli.command {
+        Command::Work(args) => work::work(&forewarn, args).await,
         Command::Namespace(command) => namespace::run(&forewarn, command).await,
         Command::Track(args) => deadline::track(&forewarn, args).await,
         Command::Renew(args) => deadline::renew(&forewarn, args).await,
@@ -149,6 +159,6 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Stats(args) => inspect::stats(&forewarn, args).await,
         Command::Dead(command) => parked::run(&forewarn, Shelf::Dead, command).await,
         Command::Review(command) => parked::run(&forewarn, Shelf::Review, command).await,
-        Command::Completions { .. } => Ok(Exit::Done),
+        Command::Demo(_) | Command::Completions { .. } => Ok(Exit::Done),
     }
 }

@@ -133,9 +133,10 @@ async fn list(forewarn: &Forewarn, shelf: Shelf, args: ListArgs) -> anyhow::Resu
     }
     let header = ["event_id", "route", "kind", "id", "class", "failures", "parked_at", "summary"];
     print(table(header, page.entries.iter().map(row)))?;
-    let shown = u64::try_from(page.entries.len())?;
-    if shown < page.total {
-        say(format_args!("{shown} of {} shown; see --limit and --offset", page.total));
+    // The total counts every route.
+    let shown = page.entries.len();
+    if u64::try_from(shown)? < page.total {
+        say(format_args!("{shown} of {} shown; see --limit, --offset and --route", page.total));
     }
     Ok(Exit::Done)
 }
