@@ -1,11 +1,11 @@
 //! Notices: what is claimed, delivered and retried, and the id that names one everywhere.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-use crate::model::{Id, LeadTime, Name};
+use crate::model::{Id, Invalid, LeadTime, Name};
 
 /// A reminder or a cleanup of one life of a deadline.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -125,6 +125,17 @@ impl fmt::Debug for EventId {
     }
 }
 
+impl FromStr for EventId {
+    type Err = Invalid;
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let wrong = || Invalid::new("event id", format!("\"{}\": give its 32 hex digits", text.escape_debug()));
+        if text.len() != 32 || !text.bytes().all(|c| c.is_ascii_hexdigit()) {
+            return Err(wrong());
+        }
+        u128::from_str_radix(text, 16).map(|number| Self(number.to_be_bytes())).map_err(|_| wrong())
+    }
+}
+
 impl Serialize for EventId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
@@ -154,6 +165,16 @@ mod tests {
             notice(Kind::Cleanup(Reason::Ended), b"a").event_id().to_string(),
             "2607addae75421e53c2fe287b751b717"
         );
+    }
+
+    #[test]
+    fn an_event_id_is_read_as_it_is_written() {
+        for text in ["d7d489ae72018e6431c0e0ca54a7d333", "00000000000000000000000000000001"] {
+            assert_eq!(text.parse::<EventId>().unwrap().to_string(), text);
+        }
+        for bad in ["", "d7d4", "+7d489ae72018e6431c0e0ca54a7d333", "g7d489ae72018e6431c0e0ca54a7d333"] {
+            assert_eq!(bad.parse::<EventId>().unwrap_err().field(), "event id", "{bad}");
+        }
     }
 
     #[test]

@@ -1,0 +1,170 @@
+//! Arguments that several commands share: a namespace, an id of any bytes, an expiry, a page.
+
+use std::{ffi::OsString, time::Duration};
+
+use base64::{
+    Engine as _,
+    alphabet::URL_SAFE,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use chrono::DateTime;
+use clap::{
+    Args,
+    builder::{OsStringValueParser, TypedValueParser},
+};
+use forewarn::{ExpiresAt, Id, Invalid, Name, StoreError, model::parse_span, store::Store};
+
+/// Parses the name of a namespace.
+pub(super) fn namespace(text: &str) -> Result<Name, Invalid> {
+    Name::new("namespace", text)
+}
+
+/// Parses the name of a route.
+pub(super) fn route(text: &str) -> Result<Name, Invalid> {
+    Name::new("route", text)
+}
+
+/// Parses an id given as it is: on Unix any bytes, elsewhere UTF-8.
+pub(super) fn id_parser() -> impl TypedValueParser<Value = Id> {
+    OsStringValueParser::new().try_map(|text| Id::new(id_bytes(text)?))
+}
+
+#[cfg(unix)]
+#[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+fn id_bytes(text: OsString) -> Result<Vec<u8>, Invalid> {
+    Ok(std::os::unix::ffi::OsStringExt::into_vec(text))
+}
+
+#[cfg(not(unix))]
+fn id_bytes(text: OsString) -> Result<Vec<u8>, Invalid> {
+    let text = text.into_string().map_err(|_| Invalid::new("id", "is not UTF-8; give it with --id-base64"))?;
+    Ok(text.into_bytes())
+}
+
+// What we print has no padding; what people paste may have it.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &URL_SAFE,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// Parses an id given in base64, of the URL-safe alphabet that outputs use or of the ordinary one.
+fn id_from_base64(text: &str) -> Result<Id, Invalid> {
+    let text = text.replace('+', "-").replace('/', "_");
+    let bytes = BASE64
+        .decode(&text)
+        .map_err(|e| Invalid::new("id_base64", format!("is not base64 ({e}); give what --json printed")))?;
+    Id::new(bytes)
+}
+
+/// The id of a deadline.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(super) struct IdArg {
+    /// The id: any 1 to 1024 bytes (put -- before one that starts with a dash)
+    #[arg(value_name = "ID", value_parser = id_parser())]
+    id: Option<Id>,
+    /// The id in base64, as --json prints ids that are not UTF-8
+    #[arg(long, value_name = "BASE64", value_parser = id_from_base64)]
+    id_base64: Option<Id>,
+}
+
+impl IdArg {
+    /// The id, whichever way it was given.
+    pub(super) fn into_id(self) -> Result<Id, Invalid> {
+        self.id.or(self.id_base64).ok_or_else(|| Invalid::new("id", "is missing; give ID or --id-base64"))
+    }
+}
+
+/// When a deadline expires.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(super) struct When {
+    /// Expires this long from now by the store's clock, as in 2h or 1h 30m
+    #[arg(long = "in", value_name = "SPAN", value_parser = |text: &str| parse_span("in", text))]
+    span: Option<Duration>,
+    /// Expires at this RFC 3339 instant with its offset, as in 2026-12-01T10:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    at: Option<ExpiresAt>,
+    /// Expires at this instant in milliseconds since 1970
+    #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = instant_ms)]
+    at_ms: Option<ExpiresAt>,
+}
+
+impl When {
+    /// The instant meant. Only `--in` asks the store, whose clock decides.
+    pub(super) async fn resolve(&self, store: &dyn Store) -> Result<ExpiresAt, StoreError> {
+        if let Some(at) = self.at.or(self.at_ms) {
+            return Ok(at);
+        }
+        let span = self.span.ok_or_else(|| Invalid::new("expires_at", "is missing; give --in, --at or --at-ms"))?;
+        Ok(ExpiresAt::from_millis(store.now().await?.saturating_add(forewarn::model::span_ms(span)))?)
+    }
+}
+
+fn instant(text: &str) -> Result<ExpiresAt, Invalid> {
+    let at = DateTime::parse_from_rfc3339(text).map_err(|_| {
+        Invalid::new(
+            "at",
+            "is no RFC 3339 time with an offset; write it as in 2026-12-01T10:00:00Z or …T10:00:00+01:00",
+        )
+    })?;
+    at.to_utc().try_into()
+}
+
+fn instant_ms(text: &str) -> Result<ExpiresAt, Invalid> {
+    let ms = text
+        .parse()
+        .map_err(|_| Invalid::new("at_ms", "is no whole number; give milliseconds since 1970, as in 1796119200000"))?;
+    ExpiresAt::from_millis(ms)
+}
+
+/// A place in a list by expiry: `<ms>:<id in base64>`, as `list` prints it.
+#[derive(Debug, Clone)]
+pub(super) struct Cursor(pub(super) i64, pub(super) Id);
+
+impl std::fmt::Display for Cursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.0, self.1.to_base64())
+    }
+}
+
+impl std::str::FromStr for Cursor {
+    type Err = Invalid;
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let wrong = || Invalid::new("after", "is no cursor; give what the page before printed as next");
+        let (ms, id) = text.split_once(':').ok_or_else(wrong)?;
+        Ok(Self(ms.parse().map_err(|_| wrong())?, id_from_base64(id).map_err(|_| wrong())?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_ids_are_read_with_and_without_padding_in_both_alphabets() {
+        for text in ["_-8", "_-8=", "/+8="] {
+            assert_eq!(id_from_base64(text).unwrap().as_bytes(), [0xFF, 0xEF], "{text}");
+        }
+        assert_eq!(id_from_base64("%").unwrap_err().field(), "id_base64");
+        assert_eq!(id_from_base64("").unwrap_err().field(), "id");
+    }
+
+    #[test]
+    fn a_time_needs_its_offset() {
+        assert_eq!(instant("2026-12-01T01:00:00+01:00").unwrap().as_millis(), 1_796_083_200_000);
+        for bad in ["2026-12-01T00:00:00", "2026-12-01", "tomorrow"] {
+            assert!(instant(bad).unwrap_err().to_string().contains("offset"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_cursor_survives_being_printed() {
+        let cursor = Cursor(-5, Id::new([0xFF, b':']).unwrap());
+        let read: Cursor = cursor.to_string().parse().unwrap();
+        assert_eq!((read.0, read.1), (cursor.0, cursor.1));
+        for bad in ["", "5", "x:YQ", "5:", "5:%"] {
+            assert_eq!(bad.parse::<Cursor>().unwrap_err().field(), "after", "{bad}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The command line: arguments in, library calls, one readable answer out.
+//!
+//! Uses the public library only. stdout is data, stderr is talk. Owns what all commands share: the store's URL, the
+//! log, the runtime and the end of the process. Never prints a store URL: it may hold a password.
+
+mod args;
+mod deadline;
+mod demo;
+mod exec;
+mod exit;
+mod inspect;
+mod namespace;
+mod output;
+mod parked;
+mod work;
+
+use std::{
+    io::{self, IsTerminal as _},
+    process::ExitCode,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use clap::{CommandFactory as _, Parser, Subcommand};
+use clap_complete::Shell;
+use forewarn::{Forewarn, store::Shelf};
+use tracing_subscriber::{EnvFilter, filter::LevelFilter};
+
+use exit::{Exit, Usage};
+
+/// Warns before something expires and cleans up after it has
+///
+/// Deadlines rest in Redis; workers get a reminder before one expires and a cleanup after it has. Data goes to stdout,
+/// talk and logs to stderr. Exit status: 0 done, 1 failed, 2 wrong usage or configuration.
+#[derive(Debug, Parser)]
+#[command(
+    name = "forewarn",
+    version,
+    arg_required_else_help = true,
+    after_help = "\
+Begin with: forewarn demo --store redis://127.0.0.1"
+)]
+struct Cli {
+    /// The store: redis://[user:password@]host[:port][/db], rediss://… or redis+unix:///path
+    ///
+    /// Other users of this machine can see the arguments of a running command: put a URL with a password into
+    /// FOREWARN_STORE instead. No output, log or error of forewarn shows it.
+    #[arg(
+        long,
+        global = true,
+        display_order = 100,
+        value_name = "URL",
+        env = "FOREWARN_STORE",
+        hide_env_values = true
+    )]
+    store: Option<String>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::DemoArgs),
+    Work(work::WorkArgs),
+    #[command(subcommand)]
+    Namespace(namespace::NamespaceCommand),
+    Track(deadline::TrackArgs),
+    Renew(deadline::RenewArgs),
+    /// Remove a deadline: nothing of its life is handed out any more
+    ///
+    /// Prints removed, voided (only its cleanup was left, which will not run) or unknown. All three are exit 0:
+    /// nothing of it is armed.
+    Remove(deadline::OneArgs),
+    /// End a deadline now: its cleanup follows at once, with reason ended
+    ///
+    /// Prints ended or open (it had ended before); unknown is exit 1.
+    Expire(deadline::OneArgs),
+    Show(inspect::ShowArgs),
+    List(inspect::ListArgs),
+    Stats(inspect::StatsArgs),
+    /// Dead letters: notices that were given up
+    #[command(subcommand)]
+    Dead(parked::ParkedCommand),
+    /// Reviews: notices that wait for a person
+    #[command(subcommand)]
+    Review(parked::ParkedCommand),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+/// The life of the process: arguments, log, runtime, one command, its end.
+pub(super) fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors and go to stdout; a closed one changes nothing about their status.
+            error.print().unwrap_or_default();
+            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() };
+        }
+    };
+    let level = if matches!(cli.command, Command::Work(_)) { LevelFilter::INFO } else { LevelFilter::WARN };
+    let ended = start_log(level).and_then(|()| {
+        let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
+        let ended = runtime.block_on(run(cli));
+        // A name look-up that hangs in its thread must not hold up the end.
+        runtime.shutdown_timeout(Duration::from_millis(100));
+        ended
+    });
+    let exit = ended.unwrap_or_else(|error| {
+        let exit = Exit::of(&error);
+        if exit != Exit::Done {
+            output::say(format_args!("error: {}", exit::describe(&error)));
+        }
+        exit
+    });
+    exit.into()
+}
+
+fn start_log(default: LevelFilter) -> anyhow::Result<()> {
+    let filter = EnvFilter::builder()
+        .with_default_directive(default.into())
+        .with_env_var("FOREWARN_LOG")
+        .from_env()
+        .map_err(|e| Usage(format!("FOREWARN_LOG is no log filter ({e}); give a level such as debug")))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .init();
+    Ok(())
+}
+
+async fn run(cli: Cli) -> anyhow::Result<Exit> {
+    if let Command::Completions { shell } = cli.command {
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut Cli::command(), "forewarn", &mut script);
+        output::print(String::from_utf8(script)?.trim_end())?;
+        return Ok(Exit::Done);
+    }
+    let url = cli.store.filter(|url| !url.is_empty()).ok_or_else(|| {
+        Usage("no store is given; use --store URL or set FOREWARN_STORE, as in redis://127.0.0.1:6379".to_owned())
+    })?;
+    if let Command::Demo(_) = cli.command {
+        return demo::demo(&url).await;
+    }
+    let forewarn = Forewarn::connect(&url).await?;
+    match cli.command {
+        Command::Work(args) => work::work(&forewarn, args).await,
+        Command::Namespace(command) => namespace::run(&forewarn, command).await,
+        Command::Track(args) => deadline::track(&forewarn, args).await,
+        Command::Renew(args) => deadline::renew(&forewarn, args).await,
+        Command::Remove(args) => deadline::remove(&forewarn, args).await,
+        Command::Expire(args) => deadline::expire(&forewarn, args).await,
+        Command::Show(args) => inspect::show(&forewarn, args).await,
+        Command::List(args) => inspect::list(&forewarn, args).await,
+        Command::Stats(args) => inspect::stats(&forewarn, args).await,
+        Command::Dead(command) => parked::run(&forewarn, Shelf::Dead, command).await,
+        Command::Review(command) => parked::run(&forewarn, Shelf::Review, command).await,
+        Command::Demo(_) | Command::Completions { .. } => Ok(Exit::Done),
+    }
+}

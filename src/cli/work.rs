@@ -1,0 +1,223 @@
+//! `work`: a worker in the foreground. Each notice is one line of JSON on stdout, or one run of a command.
+//!
+//! A notice is acked only after its line has been written and flushed. Ends by itself only if stdout is closed.
+
+use std::{
+    io::{self, Write as _},
+    num::NonZeroUsize,
+    sync::{Arc, mpsc},
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use clap::Args;
+use forewarn::{
+    Forewarn, Name, Namespace, Route,
+    engine::{Delivery, Outcome, StopReport, Worker},
+    model::{Backoff, Class, Failure, format_span, parse_span},
+};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::oneshot,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    args,
+    exec::Exec,
+    exit::{Exit, Usage},
+    output::say,
+};
+
+/// Work on a namespace's notices in the foreground
+///
+/// Each notice is printed as one line of CloudEvents JSON and is acked once the line is written. With --exec the
+/// command is run by `sh -c` for each notice instead, the event on its standard input and FOREWARN_ID (absent if the id
+/// holds a zero byte), FOREWARN_ID_BASE64, FOREWARN_EVENT_ID, FOREWARN_NAMESPACE, FOREWARN_ROUTE, FOREWARN_KIND
+/// (reminder or cleanup), FOREWARN_LEAD_MS or FOREWARN_REASON, and FOREWARN_ATTEMPT in its environment. Its exit status
+/// is the outcome:
+///
+///   0 done                  69, 75 retry later            80 done, with a note
+///   65 reject: dead letter  77 denied: dead letter        81 superseded
+///   82 review by a person   any other status or a signal: retry
+///
+/// The last 1 KiB of its standard error is the summary. A command whose claim is lost gets SIGTERM, and is killed 5 s
+/// later. SIGTERM or Ctrl-C stops the worker: it claims nothing more, waits up to --stop-timeout for what it holds and
+/// gives back the rest. A second one stops it at once.
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct WorkArgs {
+    /// The namespace
+    #[arg(value_name = "NS", value_parser = args::namespace)]
+    namespace: Name,
+    /// Work on this route; one that is missing is registered and gets its own copy of every notice [default: main]
+    #[arg(long, value_name = "NAME", value_parser = args::route)]
+    route: Option<Name>,
+    /// Run this shell command for each notice; its exit status is the outcome
+    #[arg(long, value_name = "CMD")]
+    exec: Option<String>,
+    /// At most this many notices at the same time
+    #[arg(long, value_name = "N", default_value = "16")]
+    concurrency: NonZeroUsize,
+    /// How long a stop waits for what is being handled
+    #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = |text: &str| parse_span("stop_timeout", text))]
+    stop_timeout: Duration,
+    /// How long a failed cleanup waits before each retry; the last delay repeats
+    #[arg(long, value_name = "SPANS", value_delimiter = ',', default_value = "30s,2m,10m,30m",
+        value_parser = |text: &str| parse_span("retry_delays", text))]
+    retry_delays: Vec<Duration>,
+    /// The failures after which a notice becomes a dead letter
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    max_failures: u32,
+}
+
+/// Carries out `work`.
+pub(super) async fn work(forewarn: &Forewarn, args: WorkArgs) -> anyhow::Result<Exit> {
+    let namespace = forewarn.namespace(args.namespace);
+    let backoff = Backoff::new(args.retry_delays, args.max_failures)?;
+    let route = route(&namespace, args.route).await?;
+    let (stop, stop_now) = (CancellationToken::new(), CancellationToken::new());
+    let signals = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
+    let [terminate, interrupt] = signals;
+    let (terminate, interrupt) =
+        (terminate.context("cannot listen for SIGTERM")?, interrupt.context("cannot listen for SIGINT")?);
+    tokio::spawn(heed(terminate, interrupt, args.stop_timeout, stop.clone(), stop_now.clone()));
+
+    let stdout_closed = CancellationToken::new();
+    let handler = Arc::new(match args.exec {
+        Some(command) => Handler::Exec(Exec { command, route: route.clone() }),
+        None => Handler::Print { printer: Printer::start()?, closed: stdout_closed.clone(), stop: stop.clone() },
+    });
+    let handle = move |delivery: Delivery| {
+        let handler = Arc::clone(&handler);
+        async move { handler.handle(delivery).await }
+    };
+    let worker = Worker::builder(&namespace)
+        .route(route.as_str())
+        .concurrency(args.concurrency.get())
+        .stop_timeout(args.stop_timeout)
+        .backoff(backoff)
+        .on_reminder(handle.clone())
+        .on_cleanup(handle)
+        .run(stop.cancelled_owned());
+    let report = tokio::select! {
+        report = worker => report?,
+        () = stop_now.cancelled() => {
+            say("stopped at once; what was being handled is handed out again when its lease ends");
+            return Ok(Exit::Failed);
+        }
+    };
+    say(report_text(&report));
+    if stdout_closed.is_cancelled() {
+        say("error: stdout is closed; nothing is lost, what could not be written is handed out again");
+        return Ok(Exit::Failed);
+    }
+    Ok(Exit::Done)
+}
+
+/// The route to work on. A worker that did not name one must not invent a consumer that nobody asked for.
+async fn route(namespace: &Namespace, wanted: Option<Name>) -> anyhow::Result<Name> {
+    let configured = namespace.configured().await?;
+    let name = namespace.name()?;
+    let Some(wanted) = wanted else {
+        let main = Route::main()?.name;
+        if configured.routes.iter().any(|route| route.name == main) {
+            return Ok(main);
+        }
+        let routes: Vec<_> = configured.routes.iter().map(|route| route.name.as_str()).collect();
+        let routes = routes.join(", ");
+        return Err(Usage(format!("namespace \"{name}\" has no route main but {routes}; name one with --route")).into());
+    };
+    if namespace.ensure_route(Route::all(wanted.clone())).await? {
+        say(format_args!("namespace {name} had no route {wanted}: it is registered and gets its copy from now on"));
+    }
+    Ok(wanted)
+}
+
+/// Turns the first signal into a graceful stop and the second into an end at once.
+async fn heed(
+    mut terminate: Signal,
+    mut interrupt: Signal,
+    stop_timeout: Duration,
+    stop: CancellationToken,
+    stop_now: CancellationToken,
+) {
+    let mut next = async || tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} };
+    next().await;
+    let timeout = format_span(stop_timeout);
+    say(format_args!("stopping: waiting up to {timeout} for what is being handled; signal again to stop at once"));
+    stop.cancel();
+    next().await;
+    stop_now.cancel();
+}
+
+fn report_text(report: &StopReport) -> String {
+    let StopReport { finished, released, lost, totals, .. } = report;
+    format!(
+        "stopped: finished {finished}, gave back {released}, lost {lost}; since the start {} done, {} superseded, \
+         {} retried, {} dead, {} for review",
+        totals.done, totals.superseded, totals.retried, totals.dead, totals.review
+    )
+}
+
+/// What is done with a notice.
+#[derive(Debug)]
+enum Handler {
+    Exec(Exec),
+    Print { printer: Printer, closed: CancellationToken, stop: CancellationToken },
+}
+
+impl Handler {
+    async fn handle(&self, delivery: Delivery) -> Outcome {
+        let event = match serde_json::to_string(&delivery.event()) {
+            Ok(event) => event,
+            Err(e) => return Outcome::retry(Failure::new(Class::Failed, format!("the event is no JSON: {e}"))),
+        };
+        match self {
+            Self::Exec(exec) => exec.handle(&delivery, event).await,
+            Self::Print { printer, closed, stop } => match printer.print(event).await {
+                Ok(()) => Outcome::Done,
+                Err(e) => {
+                    closed.cancel();
+                    stop.cancel();
+                    Outcome::retry(Failure::new(Class::Failed, format!("stdout cannot be written: {e}")))
+                }
+            },
+        }
+    }
+}
+
+/// Writes lines to stdout, whole and one after the other, in a thread of its own: a reader that is slow holds up
+/// notices, not the runtime that keeps their leases.
+#[derive(Debug)]
+struct Printer {
+    lines: mpsc::Sender<(String, oneshot::Sender<io::Result<()>>)>,
+}
+
+impl Printer {
+    fn start() -> io::Result<Self> {
+        let (lines, queue) = mpsc::channel::<(String, oneshot::Sender<io::Result<()>>)>();
+        std::thread::Builder::new().name("stdout".to_owned()).spawn(move || {
+            for (mut line, written) in queue {
+                // Whoever gave up waiting will get the notice again; its line must not appear for a claim that is lost.
+                if written.is_closed() {
+                    continue;
+                }
+                line.push('\n');
+                let mut stdout = io::stdout().lock();
+                let result = stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush());
+                if let Err(unheard) = written.send(result) {
+                    tracing::debug!(?unheard, "a line was written for a claim that was lost meanwhile");
+                }
+            }
+        })?;
+        Ok(Self { lines })
+    }
+
+    async fn print(&self, line: String) -> io::Result<()> {
+        let (written, result) = oneshot::channel();
+        let gone = || io::Error::other("the printing thread has ended");
+        self.lines.send((line, written)).map_err(|_| gone())?;
+        result.await.map_err(|_| gone())?
+    }
+}

@@ -1,0 +1,139 @@
+//! `track`, `renew`, `remove`, `expire`, `show`, `list`.
+
+use std::os::unix::ffi::OsStrExt as _;
+
+use crate::process::{Place, end};
+
+const AT: &str = "2100-01-01T00:00:00Z";
+const LATER: &str = "2100-01-02T01:00:00+01:00";
+
+#[test]
+fn a_deadline_is_tracked_moved_renewed_and_removed() {
+    let place = Place::new(&["--remind", "10m"]);
+    place.run(&["track", "NS", "a", "--at", AT]).prints("created, expires at 2100-01-01T00:00:00.000Z");
+    place.run(&["track", "NS", "a", "--at", AT]).prints("unchanged, expires at 2100-01-01T00:00:00.000Z");
+    place.run(&["track", "NS", "a", "--at", LATER]).prints("moved, expires at 2100-01-02T00:00:00.000Z");
+    place.run(&["renew", "NS", "a", "--at-ms", "4102444800001"]).prints("renewed, expires at 2100-01-01T00:00:00.001Z");
+    place.run(&["remove", "NS", "a"]).prints("removed");
+    place.run(&["remove", "NS", "a"]).prints("unknown, nothing to remove");
+    assert!(place.run(&["renew", "NS", "a", "--at", AT]).failed().starts_with("unknown"));
+}
+
+#[test]
+fn the_modes_decide_about_an_armed_id() {
+    let place = Place::new(&[]);
+    place.run(&["track", "NS", "a", "--at", LATER, "--mode", "create"]).done();
+    let exists = place.run(&["track", "NS", "a", "--at", AT, "--mode", "create"]).failed();
+    assert_eq!(exists, "exists, nothing was changed\n");
+    let kept = "kept, it expires later already";
+    place.run(&["track", "NS", "a", "--at", AT, "--mode", "extend_only"]).prints(kept);
+}
+
+#[test]
+fn an_id_that_rotates_is_replaced() {
+    let place = Place::new(&[]);
+    place.run(&["track", "NS", "old", "--at", AT, "--payload", "7"]).done();
+    let created = "created, expires at 2100-01-02T00:00:00.000Z";
+    place.run(&["track", "NS", "new", "--at", LATER, "--replaces", "old"]).prints(&format!("{created}; replaced old"));
+    assert_eq!(place.run(&["show", "NS", "new", "--json"]).json()["payload"], 7);
+    let note = "nothing to replace: old is not armed";
+    place.run(&["track", "NS", "newer", "--at", LATER, "--replaces", "old"]).prints(&format!("{created}; {note}"));
+}
+
+#[test]
+fn an_expiry_in_a_span_counts_from_the_clock_of_the_store() {
+    let place = Place::new(&[]);
+    place.run(&["track", "NS", "a", "--in", "2h"]).done();
+    let text = place.run(&["show", "NS", "a"]).done().out;
+    assert!(text.contains("(in 1h 59m") || text.contains("(in 2h)"), "{text}");
+}
+
+#[test]
+fn ending_a_deadline_opens_its_cleanup_and_removal_voids_it() {
+    let place = Place::new(&[]);
+    place.run(&["track", "NS", "a", "--at", AT]).done();
+    place.run(&["expire", "NS", "a"]).prints("ended");
+    place.run(&["expire", "NS", "a"]).prints("open, it had ended before and its cleanup is not settled yet");
+    assert_eq!(place.run(&["show", "NS", "a", "--json"]).json()["open"]["reason"], "ended");
+    place.run(&["remove", "NS", "a"]).prints("voided, its cleanup will not run");
+    assert!(place.run(&["expire", "NS", "a"]).failed().starts_with("unknown"));
+}
+
+#[test]
+fn a_renewal_after_expiry_and_grace_is_too_late() {
+    let place = Place::new(&[]);
+    place.track_expired("a");
+    assert!(place.run(&["renew", "NS", "a", "--at", AT]).failed().starts_with("expired"));
+}
+
+#[test]
+fn show_answers_what_about_this_id() {
+    let place = Place::new(&[]);
+    assert!(place.run(&["show", "NS", "a"]).failed().contains("a is unknown"));
+    place.run(&["track", "NS", "a", "--at", AT, "--payload", r#"{"user":7}"#]).done();
+    let text = place.run(&["show", "NS", "a"]).done().out;
+    assert!(text.contains("armed until  2100-01-01T00:00:00.000Z (in "), "{text}");
+    assert!(text.contains(r#"payload      {"user":7}"#), "{text}");
+    let json = place.run(&["show", "NS", "a", "--json"]).json();
+    assert_eq!((&json["id"], &json["armed"]), (&"a".into(), &true.into()));
+    assert_eq!((&json["expires_at"], &json["payload"]["user"]), (&"2100-01-01T00:00:00.000Z".into(), &7.into()));
+    assert_eq!(json["deliveries"].as_array().map(Vec::len), Some(0));
+
+    place.run(&["expire", "NS", "a"]).done();
+    let json = place.run(&["show", "NS", "a", "--json"]).json();
+    let delivery = &json["deliveries"][0];
+    assert_eq!((&json["armed"], &delivery["route"]), (&false.into(), &"main".into()));
+    assert_eq!((&delivery["state"], &delivery["kind"]), (&"ready".into(), &"cleanup".into()));
+    assert_eq!(delivery["event_id"], json["open"]["event_id"]);
+    let text = place.run(&["show", "NS", "a"]).done().out;
+    assert!(text.contains("open cleanup cleanup (ended) of 2100-01-01"), "{text}");
+}
+
+#[test]
+fn an_id_may_have_any_bytes() {
+    let place = Place::new(&[]);
+    let bytes = b"\xFF{:}\n\xF0\x9F\x98\x80".as_slice();
+    let with = |words: &[&str], more: &[&str]| {
+        let mut command = place.command();
+        command.args(words).arg(&place.namespace).arg(std::ffi::OsStr::from_bytes(bytes)).args(more);
+        end(command)
+    };
+    with(&["track"], &["--at", AT]).done();
+    let listed = place.run(&["list", "NS", "--json"]).json();
+    let base64 = listed["deadlines"][0]["id_base64"].as_str().unwrap().to_owned();
+    assert_eq!(listed["deadlines"][0].get("id"), None);
+    let shown = place.run(&["show", "NS", "--id-base64", &base64, "--json"]).json();
+    assert_eq!(shown["id_base64"], base64.as_str());
+    let text = with(&["show"], &[]).done().out;
+    assert!(text.contains("\\xFF{:}\\n😀"), "{text}");
+    place.run(&["remove", "NS", "--id-base64", &base64]).prints("removed");
+
+    place.run(&["track", "NS", "--in", "1h", "--", "--in"]).done();
+    place.run(&["remove", "NS", "--", "--in"]).prints("removed");
+}
+
+#[test]
+fn a_list_comes_by_expiry_and_in_pages() {
+    let place = Place::new(&[]);
+    for (id, at_ms) in [("c", "4102444800003"), ("a", "4102444800001"), ("b", "4102444800002")] {
+        place.run(&["track", "NS", id, "--at-ms", at_ms]).done();
+    }
+    let first = place.run(&["list", "NS", "--json", "--limit", "2"]).json();
+    let ids = |page: &serde_json::Value| -> Vec<String> {
+        page["deadlines"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(ids(&first), ["a", "b"]);
+    assert_eq!(first["deadlines"][0]["expires_at"], "2100-01-01T00:00:00.001Z");
+    let second =
+        place.run(&["list", "NS", "--json", "--limit", "2", "--after", first["next"].as_str().unwrap()]).json();
+    assert_eq!((ids(&second), &second["next"]), (vec!["c".to_owned()], &serde_json::Value::Null));
+
+    let near = place.run(&["list", "NS", "--json", "--within", "1h"]).json();
+    assert_eq!(ids(&near), [""; 0]);
+    let text = place.run(&["list", "NS"]).done().out;
+    let lines: Vec<_> = text.lines().collect();
+    assert!(lines[0].starts_with("expires_at") && lines[1].starts_with("2100-01-01T00:00:00.001Z"), "{text}");
+    assert!(lines[1].ends_with('a') && lines.len() == 4, "{text}");
+    let cut = place.run(&["list", "NS", "--limit", "1"]);
+    assert!(cut.code == 0 && cut.err.contains("--after"), "{cut:?}");
+}

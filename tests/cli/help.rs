@@ -1,0 +1,117 @@
+//! Help, version, completions and the ways to call it wrongly.
+
+use crate::process::{bare, end};
+
+fn run(words: &[&str]) -> crate::process::Ended {
+    let mut command = bare();
+    command.args(words);
+    end(command)
+}
+
+const COMMANDS: [&[&str]; 24] = [
+    &["demo"],
+    &["work"],
+    &["namespace"],
+    &["namespace", "apply"],
+    &["namespace", "list"],
+    &["namespace", "show"],
+    &["namespace", "pause"],
+    &["namespace", "resume"],
+    &["track"],
+    &["renew"],
+    &["remove"],
+    &["expire"],
+    &["show"],
+    &["list"],
+    &["stats"],
+    &["dead"],
+    &["dead", "list"],
+    &["dead", "show"],
+    &["dead", "requeue"],
+    &["dead", "drop"],
+    &["review"],
+    &["review", "list"],
+    &["completions"],
+    &[],
+];
+
+#[test]
+fn every_command_explains_itself_and_its_short_help_fits_a_screen() {
+    for words in COMMANDS {
+        let short = run(&[words, &["-h"]].concat()).done().out;
+        assert!(short.lines().count() <= 50, "{words:?} has {} lines", short.lines().count());
+        assert!(short.contains("Usage: forewarn"), "{words:?}");
+        let long = run(&[words, &["--help"]].concat()).done().out;
+        assert!(long.len() >= short.len(), "{words:?}");
+        assert!(long.contains("FOREWARN_STORE"), "{words:?}");
+    }
+}
+
+#[test]
+fn the_help_of_work_lists_the_exit_statuses() {
+    let help = run(&["work", "--help"]).done().out;
+    for part in ["65 reject", "69, 75 retry", "77 denied", "80 done", "81 superseded", "82 review", "sh -c"] {
+        assert!(help.contains(part), "no {part:?} in {help}");
+    }
+}
+
+#[test]
+fn the_long_help_says_that_arguments_can_be_seen_by_others() {
+    assert!(run(&["track", "--help"]).done().out.contains("Other users"));
+}
+
+#[test]
+fn the_version_is_printed() {
+    run(&["--version"]).prints(&format!("forewarn {}", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn completions_come_for_the_usual_shells() {
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(run(&["completions", shell]).done().out.contains("forewarn"), "{shell}");
+    }
+    run(&["completions", "abacus"]).is_refused(&["abacus", "bash"]);
+}
+
+#[test]
+fn without_a_command_the_help_comes_with_exit_2() {
+    run(&[]).is_refused(&["Usage: forewarn", "track"]);
+    run(&["trakc"]).is_refused(&["trakc", "track"]);
+}
+
+#[test]
+fn a_missing_store_is_exit_2_with_the_flag_and_the_variable() {
+    for words in [
+        &["demo"][..],
+        &["work", "s"],
+        &["namespace", "list"],
+        &["track", "s", "a", "--in", "1h"],
+        &["stats"],
+        &["dead", "list", "s"],
+    ] {
+        run(words).is_refused(&["--store", "FOREWARN_STORE"]);
+    }
+    let mut empty = bare();
+    empty.env("FOREWARN_STORE", "").arg("stats");
+    end(empty).is_refused(&["--store", "FOREWARN_STORE"]);
+}
+
+#[test]
+fn a_store_that_is_no_url_is_exit_2() {
+    run(&["stats", "--store", "localhost"]).is_refused(&["store", "redis://"]);
+    run(&["stats", "--store", "http://127.0.0.1"]).is_refused(&["store", "redis://"]);
+}
+
+#[test]
+fn a_store_that_does_not_answer_is_exit_1_in_one_line() {
+    let said = run(&["stats", "--store", "redis://127.0.0.1:1"]).failed();
+    assert!(said.starts_with("error: ") && said.contains("127.0.0.1:1"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+#[test]
+fn a_log_filter_that_is_none_is_exit_2() {
+    let mut command = bare();
+    command.env("FOREWARN_LOG", "[[[").args(["stats", "--store", "redis://127.0.0.1:1"]);
+    end(command).is_refused(&["FOREWARN_LOG"]);
+}

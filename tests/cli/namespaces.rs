@@ -1,0 +1,114 @@
+//! `namespace apply`, `list`, `show`, `pause`, `resume`, and `stats`.
+
+use crate::process::Place;
+
+#[test]
+fn a_namespace_is_created_changed_and_shown() {
+    let place = Place::unconfigured();
+    let created = place.apply(&["--remind", "1m", "--remind", "10m", "--grace", "90s"]).done().out;
+    assert!(created.starts_with(&format!("created {}\n", place.namespace)), "{created}");
+    assert!(created.contains("remind           10m, 1m"), "{created}");
+    assert!(created.contains("grace            1m 30s"), "{created}");
+    let settings = ["--remind", "10m", "--remind", "1m", "--grace", "90s"];
+    assert!(place.apply(&settings).done().out.starts_with("unchanged "));
+    assert!(place.apply(&["--no-cleanup"]).done().out.starts_with("changed "));
+
+    let shown = place.run(&["namespace", "show", "NS", "--json"]).json();
+    assert_eq!(shown["namespace"], place.namespace.as_str());
+    assert_eq!((&shown["settings"]["cleanup"], &shown["settings"]["grace_ms"]), (&false.into(), &0.into()));
+    assert_eq!(shown["settings"]["remind"].as_array().map(Vec::len), Some(0));
+    assert_eq!(shown["routes"][0]["name"], "main");
+    assert!(place.run(&["namespace", "show", "NS"]).done().out.contains("remind           never"));
+}
+
+#[test]
+fn every_setting_has_its_flag() {
+    let place = Place::unconfigured();
+    let flags = "--remind 5s --no-cleanup --grace 1s --late fire --lease 2s --shards 3 --first-start silent \
+                 --on-rearm deliver --min-repeat 4s --max-payload 5 --max-deliveries 6 --clock-tolerance 7s \
+                 --revision 8 --route mail:reminders --route s3:cleanups";
+    place.apply(&flags.split_whitespace().collect::<Vec<_>>()).done();
+    let shown = place.run(&["namespace", "show", "NS", "--json"]).json();
+    let expected = serde_json::json!({
+        "remind": [5000], "cleanup": false, "grace_ms": 1000, "late": "fire", "lease_ms": 2000, "shards": 3,
+        "on_rearm": "deliver", "min_repeat_ms": 4000, "max_payload": 5, "max_deliveries": 6,
+        "clock_tolerance_ms": 7000, "revision": 8, "key_backed": false,
+    });
+    assert_eq!(shown["settings"], expected);
+    assert_eq!(shown["routes"].as_array().map(Vec::len), Some(2));
+    assert_eq!((&shown["routes"][0]["name"], &shown["routes"][0]["cleanups"]), (&"mail".into(), &false.into()));
+}
+
+#[test]
+fn routes_are_added_and_dropped_and_the_last_one_stays() {
+    let place = Place::new(&[]);
+    let routes = |place: &Place| -> Vec<String> {
+        let shown = place.run(&["namespace", "show", "NS", "--json"]).json();
+        shown["routes"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    place.apply(&["--route", "mail"]).done();
+    assert_eq!(routes(&place), ["main", "mail"]);
+    place.apply(&["--drop-route", "main"]).done();
+    assert_eq!(routes(&place), ["mail"]);
+    place.apply(&["--drop-route", "mail"]).is_refused(&["route"]);
+    assert_eq!(routes(&place), ["mail"]);
+}
+
+#[test]
+fn a_dry_run_says_what_would_speak_and_changes_nothing() {
+    let place = Place::new(&[]);
+    place.run(&["track", "NS", "a", "--in", "5m"]).done();
+    let said = place.apply(&["--remind", "10m", "--remind", "1m", "--dry-run"]).done().out;
+    assert!(said.starts_with("would change "), "{said}");
+    let shown = place.run(&["namespace", "show", "NS", "--json"]).json();
+    assert_eq!(shown["settings"]["remind"].as_array().map(Vec::len), Some(0));
+    let new = Place::unconfigured();
+    assert!(new.apply(&["--remind", "10m", "--dry-run"]).done().out.starts_with("would create "));
+    new.run(&["namespace", "show", "NS"]).is_refused(&["is not configured"]);
+}
+
+#[test]
+fn namespaces_are_listed() {
+    let place = Place::new(&["--shards", "2"]);
+    let listed = place.run(&["namespace", "list", "--json"]).json();
+    let mine = serde_json::json!({ "name": place.namespace, "shards": 2 });
+    assert!(listed["namespaces"].as_array().unwrap().contains(&mine), "{listed}");
+    assert!(place.run(&["namespace", "list"]).done().out.contains(&place.namespace));
+}
+
+#[test]
+fn a_pause_is_seen_and_ends() {
+    let place = Place::new(&[]);
+    let name = place.namespace.clone();
+    place.run(&["namespace", "pause", "NS"]).prints(&format!("paused reminders and cleanups of {name}"));
+    let stats = place.run(&["stats", "NS", "--json"]).json();
+    assert_eq!(stats["paused"], serde_json::json!({ "reminders": true, "cleanups": true }));
+    assert!(place.run(&["stats", "NS"]).done().out.contains("paused       reminders and cleanups"));
+    let resumed = format!("resumed reminders of {name}");
+    place.run(&["namespace", "resume", "NS", "--reminders"]).prints(&resumed);
+    let shown = place.run(&["namespace", "show", "NS", "--json"]).json();
+    assert_eq!(shown["paused"], serde_json::json!({ "reminders": false, "cleanups": true }));
+    assert!(place.run(&["namespace", "show", "NS"]).done().out.contains("paused           cleanups"));
+
+    let paused = format!("paused cleanups of {name} on route main");
+    place.run(&["namespace", "pause", "NS", "--cleanups", "--route", "main"]).prints(&paused);
+    let stats = place.run(&["stats", "NS", "--json"]).json();
+    assert_eq!(stats["routes"][0]["paused"]["cleanups"], true);
+    place.run(&["namespace", "pause", "NS", "--route", "none"]).is_refused(&["no route \"none\"", "--route none"]);
+}
+
+#[test]
+fn stats_count_what_there_is() {
+    let place = Place::new(&[]);
+    place.run(&["track", "NS", "a", "--in", "1h"]).done();
+    place.track_expired("b");
+    place.run(&["track", "NS", "c", "--in", "1h"]).done();
+    place.run(&["expire", "NS", "c"]).done();
+    let stats = place.run(&["stats", "NS", "--json"]).json();
+    assert_eq!((&stats["armed"], &stats["overdue"], &stats["open"]), (&2.into(), &1.into(), &1.into()));
+    assert_eq!((&stats["routes"][0]["route"], &stats["routes"][0]["pending"]), (&"main".into(), &1.into()));
+    let text = place.run(&["stats", "NS"]).done().out;
+    assert!(text.contains("2 armed (1 of them overdue), 1 open cleanups"), "{text}");
+    let all = place.run(&["stats", "--json"]).json();
+    assert!(all["namespaces"].as_array().unwrap().iter().any(|one| one["namespace"] == place.namespace.as_str()));
+}
