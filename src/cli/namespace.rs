@@ -145,9 +145,8 @@ async fn apply(forewarn: &Forewarn, args: ApplyArgs) -> anyhow::Result<Exit> {
     let namespace = forewarn.namespace(name.clone());
     let (dry_run, silent) = (args.dry_run, args.first_start == FirstStart::Silent);
     let change = args.into_change();
-    if let Some(settings) = change.settings.as_ref().filter(|_| dry_run) {
-        settings.check()?;
-        print(preview_text(&name, &namespace.preview(settings).await?, silent))?;
+    if dry_run {
+        print(preview_text(&name, &namespace.preview(&change).await?, silent))?;
         return Ok(Exit::Done);
     }
     let applied = namespace.configure(&change).await?;
