@@ -130,6 +130,10 @@ impl Store for FaultyStore {
         self.through("preview", self.inner.preview(namespace, change)).await
     }
 
+    async fn forget(&self, namespace: &Name) -> Result<bool, StoreError> {
+        self.through("forget", self.inner.forget(namespace)).await
+    }
+
     async fn pause(&self, namespace: &Name, pause: &Pause) -> Result<(), StoreError> {
         self.through("pause", self.inner.pause(namespace, pause)).await
     }
