@@ -63,14 +63,11 @@ local function set_leads(id, e_text, old_text)
     if e - now > lead.ms then
       if ahead then unmark(lead, id); comes_due(e - lead.ms) else schedule(i, e_text, id, e - lead.ms) end
     else
-      local speaks = owed_by_sweep
-        or tightest and (late == 'fire' or late == 'crossing' and alive and not was_inside and may_cross(lead, id))
-      if speaks then
-        if ahead then unmark(lead, id); comes_due(now) elseif tightest then schedule(i, e_text, id, now) end
-      else
-        if ahead then mark(lead, e_text, id) end
-        if tightest and owed_routes then schedule(i, e_text, id, now, owed_routes) end
-      end
+      -- What a set makes speak is scheduled, never left to the sweep: its time tells that a set caused it.
+      if ahead then mark(lead, e_text, id) end
+      if tightest and (owed_by_sweep or late == 'fire'
+        or late == 'crossing' and alive and not was_inside and may_cross(lead, id)) then schedule(i, e_text, id, now)
+      elseif tightest and owed_routes then schedule(i, e_text, id, now, owed_routes) end
       tightest = false
     end
   end

@@ -255,11 +255,13 @@ fn merge(
     present: Option<&Configured>,
 ) -> Result<(Settings, Vec<Route>), StoreError> {
     let refuse = |reason: String| StoreError::Conflict { namespace: namespace.clone(), reason };
-    let settings = match (&change.settings, present) {
+    let mut settings = match (&change.settings, present) {
         (Some(settings), _) => settings.clone(),
         (None, Some(present)) => present.settings.clone(),
         (None, None) => return Err(StoreError::Unconfigured { namespace: namespace.clone() }),
     };
+    // One order, so that the same settings written in another one are no change.
+    settings.remind.sort_unstable_by(|a, b| b.cmp(a));
     if let Some(present) = present {
         let (old, new) = (present.settings.shards, settings.shards);
         if old != new {
