@@ -14,7 +14,7 @@ call('ZCARD', bad); call('ZCARD', dead_at); call('ZCARD', review_at); call('HLEN
 
 for i = 1, lead_count do
   local cursor = planned_cursor(i, ARGV[A + 4])
-  if cursor then call('HSET', cur, ARGV[9 + i], cursor) end
+  if cursor then call('HSET', cur, lead_texts[i], cursor) end
 end
 local is_removed = {}
 for _, lead in ipairs(removed_leads) do

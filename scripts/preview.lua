@@ -5,8 +5,8 @@
 -- Returns {"ok", for each lead how many reminders would speak, how many cleanups would open}
 local counts = {}
 for i = 1, lead_count do
-  local ms, low = tonumber(ARGV[9 + i]), now + (i > 1 and tonumber(ARGV[8 + i]) or 0)
-  local cursor = planned_cursor(i, ARGV[A + 1]) or call('HGET', cur, ARGV[9 + i])
+  local ms, low = tonumber(lead_texts[i]), now + (i > 1 and tonumber(lead_texts[i - 1]) or 0)
+  local cursor = planned_cursor(i, ARGV[A + 1]) or call('HGET', cur, lead_texts[i])
   local space = cursor and find(cursor, ' ', 1, true)
   local score = cursor and tonumber(space and sub(cursor, 1, space - 1) or cursor) or -huge
   local member = space and sub(cursor, space + 1)

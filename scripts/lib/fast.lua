@@ -2,13 +2,13 @@
 -- ZADD. Anything else goes on to the rest of the script; nothing is written yet. Stands before any further closure.
 -- ARGV[A + 1] mode, then triples id, e, payload
 do
-  local mode, read = ARGV[A + 1], call('HMGET', cur, 'v', unpack(ARGV, 10, A))
+  local mode, read = ARGV[A + 1], call('HMGET', cur, 'v', unpack(lead_texts))
   local plain = read[1] == version and (mode == 'renew' or mode == 'upsert')
-  local far = now + (lead_count > 0 and tonumber(ARGV[A]) or 0) + tolerance_ms
+  local far = now + (lead_count > 0 and tonumber(lead_texts[lead_count]) or 0) + tolerance_ms
   for i = 1, plain and lead_count or 0 do                  -- a cursor beyond this: the clock stepped back (C4)
     local stored = read[i + 1]
     local score = stored and (tonumber(stored) or tonumber(stored:match('^%S+')))
-    if score and score > now + tonumber(ARGV[9 + i]) + tolerance_ms then plain = false end
+    if score and score > now + tonumber(lead_texts[i]) + tolerance_ms then plain = false end
   end
   if plain then
     local ids, seen, answers, moves = {}, {}, {}, {}
@@ -18,7 +18,7 @@ do
       seen[id] = true
       ids[#ids + 1] = id
     end
-    local scores, moved = read_all('ZMSCORE', exp, ids), mode == 'renew' and 'renewed' or 'moved'
+    local scores, moved = plain and call('ZMSCORE', exp, unpack(ids)), mode == 'renew' and 'renewed' or 'moved'
     for k = 1, plain and #ids or 0 do
       local e_text, old = ARGV[A + 3 * k], tonumber(scores[k] or 0)
       local e = tonumber(e_text)
@@ -31,7 +31,7 @@ do
       end
     end
     if plain then
-      if #moves > 0 then write_all('ZADD', exp, moves) end
+      if #moves > 0 then call('ZADD', exp, unpack(moves)) end
       return { 'ok', answers }
     end
   end

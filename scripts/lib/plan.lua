@@ -3,7 +3,7 @@ local old_cursors, old_leads, removed_leads = {}, {}, {}
 local stored_settings = call('HGET', meta, 'settings')
 local is_new = not stored_settings
 local kept = {}
-for i = 1, lead_count do kept[ARGV[9 + i]] = true end
+for i = 1, lead_count do kept[lead_texts[i]] = true end
 for _, ms in ipairs(stored_settings and cjson.decode(stored_settings).remind or {}) do
   local old = text(ms)
   old_leads[old], old_cursors[old] = true, call('HGET', cur, old)
@@ -12,7 +12,7 @@ end
 
 -- The cursor that lead i begins with, as text; nothing: it stays as it is, or begins before everything.
 local function planned_cursor(i, first_start)
-  local lead = ARGV[9 + i]
+  local lead = lead_texts[i]
   local ms = tonumber(lead)
   if old_leads[lead] or call('HEXISTS', cur, lead) == 1 then return nil end
   if is_new then return first_start == 'silent' and text(now + ms) or nil end

@@ -76,7 +76,7 @@ pub(super) async fn track(forewarn: &Forewarn, args: TrackArgs) -> anyhow::Resul
     if let Some(payload) = &args.payload {
         // Checked here, stored as it was written.
         serde_json::from_str::<IgnoredAny>(payload).map_err(|e| {
-            Usage(format!("payload is not JSON ({e}); quote it for the shell, as in --payload '{{\"user\": 7}}'"))
+            Usage(format!("payload is not JSON ({e}); put single quotes around it, so that the shell leaves it alone"))
         })?;
     }
     let at = args.when.resolve(forewarn.store().as_ref()).await?;

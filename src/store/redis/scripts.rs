@@ -26,34 +26,69 @@ macro_rules! script {
 }
 
 // None for what may create, so that the server refuses it before it writes when memory is full.
-script!(TRACK, "", ["shard", "fast", "size", "wake", "delivery", "lead", "cleanup", "set"], "track");
-script!(REPLACE, "", ["shard", "size", "wake", "delivery", "lead", "cleanup", "set", "removal"], "replace");
-script!(REQUEUE, "", ["shard", "size", "wake", "delivery", "cleanup", "validity"], "requeue");
+script!(TRACK, "", ["shard", "fast", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "set"], "track");
+script!(
+    REPLACE,
+    "",
+    ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "set", "removal"],
+    "replace"
+);
+script!(REQUEUE, "", ["shard", "codec", "cursor", "size", "wake", "delivery", "cleanup", "validity"], "requeue");
 // allow-oom for what keeps a full server going.
-script!(RENEW, " flags=allow-oom", ["shard", "fast", "size", "wake", "delivery", "lead", "cleanup", "set"], "renew");
-script!(REMOVE, " flags=allow-oom", ["shard", "size", "wake", "delivery", "lead", "cleanup", "removal"], "remove");
-script!(EXPIRE, " flags=allow-oom", ["shard", "size", "wake", "delivery", "lead", "cleanup"], "expire");
+script!(
+    RENEW,
+    " flags=allow-oom",
+    ["shard", "fast", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "set"],
+    "renew"
+);
+script!(
+    REMOVE,
+    " flags=allow-oom",
+    ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "removal"],
+    "remove"
+);
+script!(
+    EXPIRE,
+    " flags=allow-oom",
+    ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup"],
+    "expire"
+);
 script!(
     CLAIM,
     " flags=allow-oom",
-    ["shard", "size", "wake", "delivery", "lead", "cleanup", "validity", "failure", "rank"],
+    ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "validity", "failure", "rank"],
     "claim"
 );
-script!(RECHECK, " flags=allow-oom", ["shard", "size", "wake", "delivery", "cleanup", "validity", "token"], "recheck");
+script!(
+    RECHECK,
+    " flags=allow-oom",
+    ["shard", "codec", "cursor", "size", "wake", "delivery", "cleanup", "validity", "token"],
+    "recheck"
+);
 script!(ACK, " flags=allow-oom", [], "ack");
 script!(
     FAIL,
     " flags=allow-oom",
-    ["shard", "size", "wake", "delivery", "cleanup", "validity", "token", "failure"],
+    ["shard", "codec", "cursor", "size", "wake", "delivery", "cleanup", "validity", "token", "failure"],
     "fail"
 );
-script!(EXTEND, " flags=allow-oom", ["shard", "size", "wake", "delivery", "cleanup", "validity", "token"], "extend");
-script!(RELEASE, " flags=allow-oom", ["shard", "size", "wake", "delivery", "cleanup", "validity", "token"], "release");
+script!(
+    EXTEND,
+    " flags=allow-oom",
+    ["shard", "codec", "cursor", "size", "wake", "delivery", "cleanup", "validity", "token"],
+    "extend"
+);
+script!(
+    RELEASE,
+    " flags=allow-oom",
+    ["shard", "codec", "cursor", "size", "wake", "delivery", "cleanup", "validity", "token"],
+    "release"
+);
 script!(DISCARD, " flags=allow-oom", ["shard"], "discard");
-script!(PAUSE, " flags=allow-oom", ["shard", "wake"], "pause");
-script!(CONFIGURE, " flags=allow-oom", ["shard", "size", "wake", "delivery", "cleanup", "plan"], "configure");
+script!(PAUSE, " flags=allow-oom", ["shard", "codec", "cursor", "wake"], "pause");
+script!(CONFIGURE, " flags=allow-oom", ["shard", "codec", "size", "wake", "delivery", "cleanup", "plan"], "configure");
 // no-writes for what only looks.
-script!(SHOW, " flags=no-writes", ["shard"], "show");
-script!(LIST, " flags=no-writes", ["shard", "rank"], "list");
-script!(STATS, " flags=no-writes", ["shard"], "stats");
-script!(PREVIEW, " flags=no-writes", ["shard", "rank", "plan"], "preview");
+script!(SHOW, " flags=no-writes", ["shard", "codec", "cursor"], "show");
+script!(LIST, " flags=no-writes", ["shard", "codec", "rank"], "list");
+script!(STATS, " flags=no-writes", ["shard", "codec"], "stats");
+script!(PREVIEW, " flags=no-writes", ["shard", "codec", "rank", "plan"], "preview");
