@@ -101,8 +101,8 @@ local c
 if share[1] + share[2] + share[3] > 0 then c = 1 + call('HINCRBY', meta, 'claims', 1) % 63 end
 local counts = { superseded = 0, expired = 0, coalesced = 0, lead = 0, lapsed = 0, dead = 0 }
 local again, first, payload_keys = {}, {}, {}
-local leased = {}                                          -- pairs for ZADD of this route's queue
-local function lease(notice, n, id)
+local leased_again, leased_first = {}, {}                  -- pairs for ZADD of this route's queue
+local function lease(leased, notice, n, id)
   leased[#leased + 1] = due_score(now + lease_ms, n, c)
   leased[#leased + 1] = notice
   payload_keys[#payload_keys + 1] = is_cleanup(notice) and notice or id
@@ -161,7 +161,7 @@ if share[1] > 0 then
           json = cjson.encode(record)
           call('HSET', fail, fields[j], json)
         end
-        lease(notice, min(14, n) + 1, item.id)
+        lease(leased_again, notice, min(14, n) + 1, item.id)
         again[#again + 1] = text((min(14, n) + 1) * 64 + c) .. ':' .. notice
         again[#again + 1] = n == 0 and text(floor(item.score)) or ''
         again[#again + 1] = json
@@ -183,7 +183,7 @@ local mine = {}                                            -- swept for this rou
 local function deliver(what, hands, notice, id, time)
   if wants(route, what) then
     if hands then
-      lease(notice, 1, id)
+      lease(leased_first, notice, 1, id)
       first[#first + 1] = notice
     else
       mine[#mine + 1] = text(time)
@@ -263,10 +263,30 @@ if share[3] > 0 then
 end
 
 -- D4: queues and open first, then exp, cursors last. An error in between repeats work and never loses it.
-write_all('ZADD', queue, leased)
-write_all('ZADD', queue, mine)
+-- A notice that is in a queue already stays there as it is: two lives with the same expiry are one notice.
+local function add_new(key, list)
+  local added = 0
+  for i = 1, #list, 4000 do added = added + call('ZADD', key, 'NX', unpack(list, i, min(i + 3999, #list))) end
+  return added
+end
+write_all('ZADD', queue, leased_again)
+if add_new(queue, leased_first) < #first then
+  local really_first, keys, is_known = {}, {}, {}
+  for j = 1, #again / 3 do
+    keys[j], is_known[leased_again[2 * j]] = payload_keys[j], true
+  end
+  for j = 1, #first do
+    local score = leased_first[2 * j - 1]
+    if not is_known[first[j]] and tonumber(call('ZSCORE', queue, first[j])) == tonumber(score) then
+      really_first[#really_first + 1] = first[j]
+      keys[#keys + 1] = payload_keys[#again / 3 + j]
+    end
+  end
+  first, payload_keys = really_first, keys
+end
+add_new(queue, mine)
 for what, list in pairs(others) do
-  for r = 1, route_count do if r ~= route and wants(r, what) then write_all('ZADD', due(r), list) end end
+  for r = 1, route_count do if r ~= route and wants(r, what) then add_new(due(r), list) end end
 end
 write_all('HSET', open, opened)
 write_all('HSET', payload, copied)
@@ -304,8 +324,12 @@ else
     if head[2] then next_due = min(next_due, tonumber(head[2]) + grace_ms) end
   end
   for i = 1, sweeps_reminders and lead_count or 0 do
-    head = call('ZRANGEBYSCORE', exp, '(' .. text(leads[i].score), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-    if head[2] then next_due = min(next_due, tonumber(head[2]) - leads[i].ms) end
+    local lead = leads[i]
+    if lead.member then                                    -- inside a tie: the rest of it is still to come
+      local rank = rank_after(lead.score, lead.member)
+      head = call('ZRANGE', exp, rank, rank, 'WITHSCORES')
+    else head = call('ZRANGEBYSCORE', exp, '(' .. text(lead.score), '+inf', 'WITHSCORES', 'LIMIT', 0, 1) end
+    if head[2] then next_due = min(next_due, tonumber(head[2]) - lead.ms) end
   end
   next_due = math.ceil(next_due)
   if not hands_any then state = 'paused' end

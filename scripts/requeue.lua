@@ -34,7 +34,7 @@ for i = A + 2, #ARGV do
     local time = now
     if kind == '0' then time = min(now, floor(tonumber(e_text)) + grace_ms)
     elseif not is_cleanup(notice) then time = floor(tonumber(e_text)) - tonumber(kind) end
-    call('ZADD', due(route), text(time), notice)
+    call('ZADD', due(route), 'NX', text(time), notice)      -- in flight again already: it stays as it is
     call('HDEL', shelf, member)
     call('ZREM', shelf_at, member)
     comes_due(now)

@@ -144,8 +144,8 @@ impl RedisStore {
             let id = id_of_notice(notice).ok_or_else(|| reader.odd(format!("no token: {token:?}")))?;
             let keys = &scope.keys[usize::from(keys::shard_of(id, scope.shards()))];
             pipeline.cmd("ZSCORE").arg(&keys[keys::SHARD_KEYS.len() + route - 1]).arg(notice);
-            pipeline.cmd("ZSCORE").arg(&keys[0]).arg(id);
-            pipeline.cmd("HGET").arg(&keys[2]).arg(id);
+            pipeline.cmd("ZSCORE").arg(&keys[keys::EXP]).arg(id);
+            pipeline.cmd("HGET").arg(&keys[keys::OPEN]).arg(id);
             parts.push((fence, notice));
         }
         if tokens.is_empty() {

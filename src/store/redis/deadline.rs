@@ -1,5 +1,7 @@
 //! Track, replace, renew, remove, expire.
 
+use redis::Pipeline;
+
 use crate::model::{Id, Invalid, Mode, Name, Renew, Track};
 use crate::store::{Expired, Removed, Renewed, Replaced, StoreError, Tracked};
 
@@ -69,8 +71,7 @@ impl RedisStore {
         // Two shards: NEW first, so that a crash in between leaves both rather than none.
         let mut new = new.clone();
         if new.payload.is_none() {
-            let old = self.view_one(namespace, old).await?;
-            new.payload = old.filter(|old| old.expires_at_ms.is_some()).and_then(|old| old.payload);
+            new.payload = self.armed_payload(&scope, old).await?;
         }
         let tracked = self.track_all(namespace, mode, &[new]).await?.pop().ok_or_else(|| reader.odd("no reply"))?;
         if matches!(tracked, Tracked::Exists | Tracked::Rejected(_)) {
@@ -78,6 +79,19 @@ impl RedisStore {
         }
         let removed = self.remove_all(namespace, std::slice::from_ref(old)).await?;
         Ok(Replaced { tracked, replaced: removed == [Removed::Removed] })
+    }
+
+    /// The payload of an id, if it is armed.
+    async fn armed_payload(&self, scope: &Scope, id: &Id) -> Result<Option<Vec<u8>>, StoreError> {
+        let keys = &scope.keys[usize::from(keys::shard_of(id.as_bytes(), scope.shards()))];
+        let mut pipeline = Pipeline::new();
+        pipeline.cmd("ZSCORE").arg(&keys[keys::EXP]).arg(id.as_bytes());
+        pipeline.cmd("HGET").arg(&keys[keys::PAYLOAD]).arg(id.as_bytes());
+        let reader = self.reader(&scope.namespace);
+        let mut replies = self.connection.pipeline(&pipeline).await?.into_iter();
+        let mut read = || reader.bytes(replies.next().unwrap_or_default());
+        let (armed, payload) = (read()?, read()?);
+        Ok(payload.filter(|_| armed.is_some()))
     }
 
     pub(super) async fn renew_all(&self, namespace: &Name, entries: &[Renew]) -> Result<Vec<Renewed>, StoreError> {

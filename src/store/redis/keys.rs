@@ -20,6 +20,11 @@ pub(super) const SHARD_KEYS: [(&str, &str); 14] = [
     ("review_at", "zset"),
 ];
 
+/// Places of the keys that are also read without a script.
+pub(super) const EXP: usize = 0;
+pub(super) const OPEN: usize = 2;
+pub(super) const PAYLOAD: usize = 5;
+
 /// What all keys of a shard begin with: its hash tag and a colon.
 pub(super) fn stem(prefix: &Name, namespace: &Name, shard: u16) -> String {
     format!("{{{prefix}:{namespace}:{shard}}}:")
