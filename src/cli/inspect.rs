@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use forewarn::{
-    Forewarn, Id, Name,
+    Forewarn, Id, Name, StoreError,
     model::parse_span,
     store::{DeadlineView, DeliveryView, ListQuery, Stats},
 };
@@ -182,7 +182,7 @@ fn view_text(namespace: &Name, view: &DeadlineView, now_ms: i64) -> String {
         field("quarantined", format!("its score {} cannot be an expiry in milliseconds", printable(score)));
     }
     if let Some(open) = &view.open {
-        field("open cleanup", notice_text(open));
+        field("open", notice_text(open));
     }
     for delivery in &view.deliveries {
         let state = match delivery.state {
@@ -192,7 +192,7 @@ fn view_text(namespace: &Name, view: &DeadlineView, now_ms: i64) -> String {
         };
         let at = instant_and_distance(delivery.at_ms, now_ms);
         let (route, notice, outs) = (&delivery.route, notice_text(&delivery.notice), delivery.hand_outs);
-        field("delivery", format!("{notice} on route {route}: {state} {at}, handed out {outs} times"));
+        field("delivery", format!("{notice} on route {route}: {state} {at}, hand-outs {outs}"));
         for failure in &delivery.failures {
             field("", format!("  {}", failure_text(failure, now_ms)));
         }
@@ -255,9 +255,17 @@ pub(super) async fn stats(forewarn: &Forewarn, args: StatsArgs) -> anyhow::Resul
         }
         return Ok(Exit::Done);
     }
-    let mut all = Vec::new();
+    let (mut all, mut exit) = (Vec::new(), Exit::Done);
     for registered in forewarn.namespaces().await? {
-        all.push(forewarn.namespace(registered.name).stats().await?);
+        match forewarn.namespace(registered.name).stats().await {
+            Ok(stats) => all.push(stats),
+            // One that has lost its settings must not hide the others.
+            Err(error @ StoreError::Unconfigured { .. }) => {
+                say(format_args!("error: {error}"));
+                exit = Exit::Failed;
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
     if args.json {
         print_json(&json!({ "namespaces": all }))?;
@@ -266,25 +274,25 @@ pub(super) async fn stats(forewarn: &Forewarn, args: StatsArgs) -> anyhow::Resul
     } else {
         print(all.iter().map(stats_text).collect::<Vec<_>>().join("\n"))?;
     }
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 fn stats_text(stats: &Stats) -> String {
     let Stats { armed, overdue, open, dead, review, quarantined, .. } = stats;
     let mut lines = vec![
         stats.namespace.to_string(),
-        format!("  now          {armed} armed ({overdue} of them overdue), {open} open cleanups"),
-        format!("  parked       {dead} dead letters, {review} reviews, {quarantined} quarantined"),
+        format!("  now          armed {armed}, of them overdue {overdue}; open cleanups {open}"),
+        format!("  parked       dead letters {dead}, reviews {review}, quarantined {quarantined}"),
     ];
     if let Some(paused) = paused_text(&stats.paused) {
         lines.push(format!("  paused       {paused}"));
     }
     for route in &stats.routes {
         let oldest = route.oldest_due_ms.map(|ms| Duration::from_millis(ms.unsigned_abs()));
-        let oldest = oldest.map(|span| format!(", the oldest for {}", forewarn::model::format_span(span)));
+        let oldest = oldest.map(|span| format!(", the oldest since {}", forewarn::model::format_span(span)));
         let paused = paused_text(&route.paused).map(|paused| format!("; {paused} paused"));
         lines.push(format!(
-            "  route {:<7}{} pending, {} due{}{}",
+            "  route {:<7}pending {}, due {}{}{}",
             format!("{} ", route.route),
             route.pending,
             route.due,
@@ -294,12 +302,12 @@ fn stats_text(stats: &Stats) -> String {
     }
     let c = &stats.counters;
     lines.push(format!(
-        "  so far       {} handed out, {} acked, {} failed, {} lapsed",
+        "  so far       handed out {}, acked {}, failed {}, lapsed {}",
         c.handed_out, c.acked, c.failed, c.lapsed
     ));
     let d = &c.dropped;
     lines.push(format!(
-        "  dropped      {} superseded, {} expired, {} coalesced, {} of a removed lead",
+        "  dropped      superseded {}, expired {}, coalesced {}, of a removed lead {}",
         d.superseded, d.expired, d.coalesced, d.lead
     ));
     lines.join("\n")

@@ -143,10 +143,10 @@ pub(super) async fn run(forewarn: &Forewarn, command: NamespaceCommand) -> anyho
 async fn apply(forewarn: &Forewarn, args: ApplyArgs) -> anyhow::Result<Exit> {
     let name = args.namespace.clone();
     let namespace = forewarn.namespace(name.clone());
-    let (dry_run, silent) = (args.dry_run, args.first_start == FirstStart::Silent);
+    let dry_run = args.dry_run;
     let change = args.into_change();
     if dry_run {
-        print(preview_text(&name, &namespace.preview(&change).await?, silent))?;
+        print(preview_text(&name, &namespace.preview(&change).await?))?;
         return Ok(Exit::Done);
     }
     let applied = namespace.configure(&change).await?;
@@ -184,18 +184,17 @@ impl ApplyArgs {
     }
 }
 
-fn preview_text(name: &Name, preview: &Preview, silent: bool) -> String {
+fn preview_text(name: &Name, preview: &Preview) -> String {
     let word = match (preview.created, preview.changed) {
         (true, _) => "would create",
         (false, true) => "would change",
-        (false, false) => "would change nothing in the settings of",
+        (false, false) => "would change nothing in",
     };
     let mut lines = vec![format!("{word} {name}; at once would speak:")];
     for (lead, count) in &preview.reminders {
-        let count = if silent && preview.created { 0 } else { *count };
-        lines.push(format!("  {count} reminders {lead} before expiry"));
+        lines.push(format!("  reminders {lead} before expiry: {count}"));
     }
-    lines.push(format!("  {} cleanups", preview.cleanups));
+    lines.push(format!("  cleanups: {}", preview.cleanups));
     lines.join("\n")
 }
 

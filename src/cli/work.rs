@@ -10,10 +10,10 @@ use std::{
 };
 
 use anyhow::Context as _;
-use clap::Args;
+use clap::{Args, builder::NonEmptyStringValueParser};
 use forewarn::{
     Forewarn, Name, Namespace, Route,
-    engine::{Delivery, Outcome, StopReport, Worker},
+    engine::{Delivery, Happening, Outcome, StopReport, Worker},
     model::{Backoff, Class, Failure, format_span, parse_span},
 };
 use tokio::{
@@ -54,7 +54,7 @@ pub(super) struct WorkArgs {
     #[arg(long, value_name = "NAME", value_parser = args::route)]
     route: Option<Name>,
     /// Run this shell command for each notice; its exit status is the outcome
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", value_parser = NonEmptyStringValueParser::new())]
     exec: Option<String>,
     /// At most this many notices at the same time
     #[arg(long, value_name = "N", default_value = "16")]
@@ -77,8 +77,7 @@ pub(super) async fn work(forewarn: &Forewarn, args: WorkArgs) -> anyhow::Result<
     let backoff = Backoff::new(args.retry_delays, args.max_failures)?;
     let route = route(&namespace, args.route).await?;
     let (stop, stop_now) = (CancellationToken::new(), CancellationToken::new());
-    let signals = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
-    let [terminate, interrupt] = signals;
+    let [terminate, interrupt] = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
     let (terminate, interrupt) =
         (terminate.context("cannot listen for SIGTERM")?, interrupt.context("cannot listen for SIGINT")?);
     tokio::spawn(heed(terminate, interrupt, args.stop_timeout, stop.clone(), stop_now.clone()));
@@ -99,6 +98,13 @@ pub(super) async fn work(forewarn: &Forewarn, args: WorkArgs) -> anyhow::Result<
         .backoff(backoff)
         .on_reminder(handle.clone())
         .on_cleanup(handle)
+        .observer(|happening| {
+            if let Happening::Started { namespace, route, registered: true, .. } = happening {
+                say(format_args!(
+                    "namespace {namespace} had no route {route}: it is registered and gets its copy from now on"
+                ));
+            }
+        })
         .run(stop.cancelled_owned());
     let report = tokio::select! {
         report = worker => report?,
@@ -115,23 +121,19 @@ pub(super) async fn work(forewarn: &Forewarn, args: WorkArgs) -> anyhow::Result<
     Ok(Exit::Done)
 }
 
-/// The route to work on. A worker that did not name one must not invent a consumer that nobody asked for.
+/// The route to work on; one that is named and missing is registered by the worker. A worker that did not name one must not invent a consumer that nobody asked for.
 async fn route(namespace: &Namespace, wanted: Option<Name>) -> anyhow::Result<Name> {
     let configured = namespace.configured().await?;
-    let name = namespace.name()?;
-    let Some(wanted) = wanted else {
-        let main = Route::main()?.name;
-        if configured.routes.iter().any(|route| route.name == main) {
-            return Ok(main);
-        }
-        let routes: Vec<_> = configured.routes.iter().map(|route| route.name.as_str()).collect();
-        let routes = routes.join(", ");
-        return Err(Usage(format!("namespace \"{name}\" has no route main but {routes}; name one with --route")).into());
-    };
-    if namespace.ensure_route(Route::all(wanted.clone())).await? {
-        say(format_args!("namespace {name} had no route {wanted}: it is registered and gets its copy from now on"));
+    if let Some(wanted) = wanted {
+        return Ok(wanted);
     }
-    Ok(wanted)
+    let main = Route::main()?.name;
+    if configured.routes.iter().any(|route| route.name == main) {
+        return Ok(main);
+    }
+    let (name, routes) = (namespace.name()?, configured.routes.iter().map(|route| route.name.as_str()));
+    let routes = routes.collect::<Vec<_>>().join(", ");
+    Err(Usage(format!("namespace \"{name}\" has no route main but {routes}; name one with --route")).into())
 }
 
 /// Turns the first signal into a graceful stop and the second into an end at once.

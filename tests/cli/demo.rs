@@ -1,6 +1,8 @@
 //! `demo`: the story, its table, its remains, and no server to play on.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::{
     harness::Server,
@@ -45,6 +47,22 @@ fn the_demo_plays_in_under_20_seconds_and_everything_is_as_expected() {
     );
     demo().done();
     assert_eq!(keys(), before);
+}
+
+#[test]
+fn a_demo_that_goes_another_way_is_exit_1() {
+    let server = Server::start();
+    let run = |words: &[&str]| {
+        let mut command = bare();
+        command.args(words).env("FOREWARN_STORE", server.url());
+        end(command)
+    };
+    run(&["namespace", "apply", "forewarn-demo"]).done();
+    run(&["namespace", "pause", "forewarn-demo", "--cleanups"]).done();
+    let said = run(&["demo"]).failed();
+    assert!(said.contains("DIFFERS") && said.contains("not what was expected"), "{said}");
+    let stats = run(&["stats", "forewarn-demo", "--json"]).json();
+    assert_eq!((&stats["armed"], &stats["open"]), (&0.into(), &0.into()));
 }
 
 #[test]
