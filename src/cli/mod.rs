@@ -12,6 +12,7 @@ mod inspect;
 mod namespace;
 mod output;
 mod parked;
+mod signals;
 mod work;
 
 use std::{

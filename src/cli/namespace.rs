@@ -1,4 +1,4 @@
-//! Commands on namespaces: `namespace apply`, `list`, `show`, `pause`, `resume`.
+//! Commands on namespaces: `namespace apply`, `list`, `show`, `pause`, `resume`, `forget`.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use clap::{
 use forewarn::{
     Forewarn, LeadTime, Name, Route, Settings,
     model::{FirstStart, Late, OnRearm, Pause, format_span, parse_span},
-    store::{Change, Configured, Preview},
+    store::{Change, Configured, Preview, Stats},
 };
 use serde::Serialize;
 use serde_json::json;
@@ -20,7 +20,7 @@ use super::{
     output::{paused_text, print, print_json, say, table},
 };
 
-/// Create, change, look at, pause and resume namespaces
+/// Create, change, look at, pause and forget namespaces
 #[derive(Debug, Subcommand)]
 pub(super) enum NamespaceCommand {
     Apply(Box<ApplyArgs>),
@@ -43,6 +43,18 @@ pub(super) enum NamespaceCommand {
     Pause(PauseArgs),
     /// Let notices flow again
     Resume(PauseArgs),
+    /// Delete a namespace with everything in it
+    ///
+    /// Refused while anything in it is armed, open or parked, unless --force is given. Stop its workers first: one that
+    /// runs on would create it again.
+    Forget {
+        /// The namespace
+        #[arg(value_name = "NS", value_parser = args::namespace)]
+        namespace: Name,
+        /// Delete also what is armed, open or parked
+        #[arg(long)]
+        force: bool,
+    },
 }
 
 /// Create a namespace or change its settings
@@ -137,6 +149,7 @@ pub(super) async fn run(forewarn: &Forewarn, command: NamespaceCommand) -> anyho
         NamespaceCommand::Show { namespace, json } => show(forewarn, namespace, json).await,
         NamespaceCommand::Pause(args) => pause(forewarn, args, true).await,
         NamespaceCommand::Resume(args) => pause(forewarn, args, false).await,
+        NamespaceCommand::Forget { namespace, force } => forget(forewarn, namespace, force).await,
     }
 }
 
@@ -268,4 +281,21 @@ async fn pause(forewarn: &Forewarn, args: PauseArgs, paused: bool) -> anyhow::Re
     let route = pause.route.map(|route| format!(" on route {route}")).unwrap_or_default();
     print(format_args!("{word} {classes} of {}{route}", args.namespace))?;
     Ok(Exit::Done)
+}
+
+async fn forget(forewarn: &Forewarn, name: Name, force: bool) -> anyhow::Result<Exit> {
+    let namespace = forewarn.namespace(name.clone());
+    if !force {
+        let Stats { armed, open, dead, review, .. } = namespace.stats().await?;
+        if armed + open + dead + review > 0 {
+            say(format_args!(
+                "namespace {name} is in use: armed {armed}, open cleanups {open}, dead letters {dead}, reviews {review}; \
+                 add --force to delete them, too"
+            ));
+            return Ok(Exit::Failed);
+        }
+    }
+    let was_there = namespace.forget().await?;
+    print(if was_there { format!("forgot {name}") } else { format!("unknown, there is no namespace {name}") })?;
+    Ok(Exit::done_if(was_there))
 }

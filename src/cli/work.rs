@@ -9,17 +9,13 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context as _;
 use clap::{Args, builder::NonEmptyStringValueParser};
 use forewarn::{
     Forewarn, Name, Namespace, Route,
     engine::{Delivery, Happening, Outcome, StopReport, Worker},
     model::{Backoff, Class, Failure, format_span, parse_span},
 };
-use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    sync::oneshot,
-};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -27,6 +23,7 @@ use super::{
     exec::Exec,
     exit::{Exit, Usage},
     output::say,
+    signals::Signals,
 };
 
 /// Work on a namespace's notices in the foreground
@@ -77,10 +74,7 @@ pub(super) async fn work(forewarn: &Forewarn, args: WorkArgs) -> anyhow::Result<
     let backoff = Backoff::new(args.retry_delays, args.max_failures)?;
     let route = route(&namespace, args.route).await?;
     let (stop, stop_now) = (CancellationToken::new(), CancellationToken::new());
-    let [terminate, interrupt] = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
-    let (terminate, interrupt) =
-        (terminate.context("cannot listen for SIGTERM")?, interrupt.context("cannot listen for SIGINT")?);
-    tokio::spawn(heed(terminate, interrupt, args.stop_timeout, stop.clone(), stop_now.clone()));
+    tokio::spawn(heed(Signals::listen()?, args.stop_timeout, stop.clone(), stop_now.clone()));
 
     let stdout_closed = CancellationToken::new();
     let handler = Arc::new(match args.exec {
@@ -137,19 +131,12 @@ async fn route(namespace: &Namespace, wanted: Option<Name>) -> anyhow::Result<Na
 }
 
 /// Turns the first signal into a graceful stop and the second into an end at once.
-async fn heed(
-    mut terminate: Signal,
-    mut interrupt: Signal,
-    stop_timeout: Duration,
-    stop: CancellationToken,
-    stop_now: CancellationToken,
-) {
-    let mut next = async || tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} };
-    next().await;
+async fn heed(mut signals: Signals, stop_timeout: Duration, stop: CancellationToken, stop_now: CancellationToken) {
+    signals.next().await;
     let timeout = format_span(stop_timeout);
     say(format_args!("stopping: waiting up to {timeout} for what is being handled; signal again to stop at once"));
     stop.cancel();
-    next().await;
+    signals.next().await;
     stop_now.cancel();
 }
 

@@ -8,7 +8,7 @@ fn run(words: &[&str]) -> crate::process::Ended {
     end(command)
 }
 
-const COMMANDS: [&[&str]; 24] = [
+const COMMANDS: [&[&str]; 25] = [
     &["demo"],
     &["work"],
     &["namespace"],
@@ -17,6 +17,7 @@ const COMMANDS: [&[&str]; 24] = [
     &["namespace", "show"],
     &["namespace", "pause"],
     &["namespace", "resume"],
+    &["namespace", "forget"],
     &["track"],
     &["renew"],
     &["remove"],

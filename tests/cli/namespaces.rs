@@ -117,3 +117,17 @@ fn stats_count_what_there_is() {
     let all = place.run(&["stats", "--json"]).json();
     assert!(all["namespaces"].as_array().unwrap().iter().any(|one| one["namespace"] == place.namespace.as_str()));
 }
+
+#[test]
+fn a_namespace_is_forgotten_but_not_by_mistake() {
+    let place = Place::new(&[]);
+    place.run(&["track", "NS", "a", "--in", "1h"]).done();
+    let said = place.run(&["namespace", "forget", "NS"]).failed();
+    assert!(said.contains("armed 1") && said.contains("--force"), "{said}");
+    place.run(&["namespace", "forget", "NS", "--force"]).prints(&format!("forgot {}", place.namespace));
+    place.run(&["namespace", "show", "NS"]).refused(&["is not configured"]);
+    place.run(&["namespace", "forget", "NS"]).refused(&["is not configured"]);
+    place.run(&["namespace", "forget", "NS", "--force"]).failed();
+    place.apply(&[]).done();
+    place.run(&["namespace", "forget", "NS"]).prints(&format!("forgot {}", place.namespace));
+}
