@@ -153,6 +153,13 @@ impl Running {
         Self { child, out, err }
     }
 
+    /// Starts it with a stdout of the test's own.
+    pub(crate) fn start_to(stdout: impl Into<Stdio>, mut command: Command) -> Self {
+        let mut child = command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
+        let err = lines(child.stderr.take().unwrap());
+        Self { child, out: lines(std::io::empty()), err }
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }

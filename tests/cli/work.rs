@@ -1,7 +1,5 @@
 //! `work` that prints: lines, routes, stops, and a stdout that is closed.
 
-use std::process::Stdio;
-
 use serde_json::Value;
 
 use crate::process::{Place, Running};
@@ -70,18 +68,13 @@ fn a_stdout_that_is_closed_ends_it_with_exit_1_and_loses_nothing() {
     let place = Place::new(&[]);
     let (reader, writer) = std::io::pipe().unwrap();
     let mut command = place.command();
-    let mut child = command
-        .args(["work", &place.namespace, "--retry-delays", "1ms"])
-        .stdout(writer)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(command);
+    command.args(["work", &place.namespace, "--retry-delays", "1ms"]);
+    let work = Running::start_to(writer, command);
     drop(reader);
     place.track_expired("a");
     place.track_expired("b");
-    let status = child.wait().unwrap();
-    assert_eq!(status.code(), Some(1));
+    let ended = work.end();
+    assert!(ended.code == 1 && ended.err.contains("stdout is closed"), "{ended:?}");
 
     let work = place.start(&["work", "NS"]);
     let mut lines = [work.line(), work.line()];
