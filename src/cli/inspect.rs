@@ -1,4 +1,4 @@
-//! Commands that look: `show`, `list`, `stats`.
+//! Commands that look at deadlines: `show`, `list`.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use clap::Args;
 use forewarn::{
     Forewarn, Id, Name,
     model::parse_span,
-    store::{DeadlineView, DeliveryView, ListQuery, Stats},
+    store::{DeadlineView, DeliveryView, ListQuery},
 };
 use serde::Serialize;
 use serde_json::json;
@@ -16,8 +16,8 @@ use super::{
     deadline::OneArgs,
     exit::Exit,
     output::{
-        FailureJson, IdJson, PayloadJson, distance, failure_text, instant, instant_and_distance, paused_text,
-        payload_text, print, print_json, printable, say, table,
+        FailureJson, IdJson, PayloadJson, distance, failure_text, instant, instant_and_distance, payload_text, print,
+        print_json, printable, say, table,
     },
 };
 
@@ -48,17 +48,6 @@ pub(super) struct ListArgs {
     /// Go on after the page that printed this cursor
     #[arg(long, value_name = "CURSOR")]
     after: Option<Cursor>,
-    /// Print one JSON document
-    #[arg(long)]
-    json: bool,
-}
-
-/// Count what is armed, pending, open, dead and done
-#[derive(Debug, Args)]
-pub(super) struct StatsArgs {
-    /// The namespace; all if not given
-    #[arg(value_name = "NS", value_parser = args::namespace)]
-    namespace: Option<Name>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -182,7 +171,7 @@ fn view_text(namespace: &Name, view: &DeadlineView, now_ms: i64) -> String {
         field("quarantined", format!("its score {} cannot be an expiry in milliseconds", printable(score)));
     }
     if let Some(open) = &view.open {
-        field("open cleanup", notice_text(open));
+        field("open", notice_text(open));
     }
     for delivery in &view.deliveries {
         let state = match delivery.state {
@@ -192,7 +181,7 @@ fn view_text(namespace: &Name, view: &DeadlineView, now_ms: i64) -> String {
         };
         let at = instant_and_distance(delivery.at_ms, now_ms);
         let (route, notice, outs) = (&delivery.route, notice_text(&delivery.notice), delivery.hand_outs);
-        field("delivery", format!("{notice} on route {route}: {state} {at}, handed out {outs} times"));
+        field("delivery", format!("{notice} on route {route}: {state} {at}, hand-outs {outs}"));
         for failure in &delivery.failures {
             field("", format!("  {}", failure_text(failure, now_ms)));
         }
@@ -242,65 +231,4 @@ impl ListedJson {
     fn new(id: &Id, expires_at_ms: i64) -> Self {
         Self { id: IdJson::from(id), expires_at: instant(expires_at_ms) }
     }
-}
-
-/// Carries out `stats`.
-pub(super) async fn stats(forewarn: &Forewarn, args: StatsArgs) -> anyhow::Result<Exit> {
-    if let Some(name) = args.namespace {
-        let stats = forewarn.namespace(name).stats().await?;
-        if args.json {
-            print_json(&stats)?
-        } else {
-            print(stats_text(&stats))?
-        }
-        return Ok(Exit::Done);
-    }
-    let mut all = Vec::new();
-    for registered in forewarn.namespaces().await? {
-        all.push(forewarn.namespace(registered.name).stats().await?);
-    }
-    if args.json {
-        print_json(&json!({ "namespaces": all }))?;
-    } else if all.is_empty() {
-        say("no namespaces; create one with: forewarn namespace apply NS");
-    } else {
-        print(all.iter().map(stats_text).collect::<Vec<_>>().join("\n"))?;
-    }
-    Ok(Exit::Done)
-}
-
-fn stats_text(stats: &Stats) -> String {
-    let Stats { armed, overdue, open, dead, review, quarantined, .. } = stats;
-    let mut lines = vec![
-        stats.namespace.to_string(),
-        format!("  now          {armed} armed ({overdue} of them overdue), {open} open cleanups"),
-        format!("  parked       {dead} dead letters, {review} reviews, {quarantined} quarantined"),
-    ];
-    if let Some(paused) = paused_text(&stats.paused) {
-        lines.push(format!("  paused       {paused}"));
-    }
-    for route in &stats.routes {
-        let oldest = route.oldest_due_ms.map(|ms| Duration::from_millis(ms.unsigned_abs()));
-        let oldest = oldest.map(|span| format!(", the oldest for {}", forewarn::model::format_span(span)));
-        let paused = paused_text(&route.paused).map(|paused| format!("; {paused} paused"));
-        lines.push(format!(
-            "  route {:<7}{} pending, {} due{}{}",
-            format!("{} ", route.route),
-            route.pending,
-            route.due,
-            oldest.unwrap_or_default(),
-            paused.unwrap_or_default()
-        ));
-    }
-    let c = &stats.counters;
-    lines.push(format!(
-        "  so far       {} handed out, {} acked, {} failed, {} lapsed",
-        c.handed_out, c.acked, c.failed, c.lapsed
-    ));
-    let d = &c.dropped;
-    lines.push(format!(
-        "  dropped      {} superseded, {} expired, {} coalesced, {} of a removed lead",
-        d.superseded, d.expired, d.coalesced, d.lead
-    ));
-    lines.join("\n")
 }

@@ -3,6 +3,7 @@
 //! Uses the public library only. stdout is data, stderr is talk. Owns what all commands share: the store's URL, the
 //! log, the runtime and the end of the process. Never prints a store URL: it may hold a password.
 
+mod apply;
 mod args;
 mod deadline;
 mod demo;
@@ -12,6 +13,8 @@ mod inspect;
 mod namespace;
 mod output;
 mod parked;
+mod signals;
+mod stats;
 mod work;
 
 use std::{
@@ -77,7 +80,7 @@ enum Command {
     Expire(deadline::OneArgs),
     Show(inspect::ShowArgs),
     List(inspect::ListArgs),
-    Stats(inspect::StatsArgs),
+    Stats(stats::StatsArgs),
     /// Dead letters: notices that were given up
     #[command(subcommand)]
     Dead(parked::ParkedCommand),
@@ -156,7 +159,7 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Expire(args) => deadline::expire(&forewarn, args).await,
         Command::Show(args) => inspect::show(&forewarn, args).await,
         Command::List(args) => inspect::list(&forewarn, args).await,
-        Command::Stats(args) => inspect::stats(&forewarn, args).await,
+        Command::Stats(args) => stats::stats(&forewarn, args).await,
         Command::Dead(command) => parked::run(&forewarn, Shelf::Dead, command).await,
         Command::Review(command) => parked::run(&forewarn, Shelf::Review, command).await,
         Command::Demo(_) | Command::Completions { .. } => Ok(Exit::Done),

@@ -9,17 +9,13 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context as _;
-use clap::Args;
+use clap::{Args, builder::NonEmptyStringValueParser};
 use forewarn::{
     Forewarn, Name, Namespace, Route,
-    engine::{Delivery, Outcome, StopReport, Worker},
+    engine::{Delivery, Happening, Outcome, StopReport, Worker},
     model::{Backoff, Class, Failure, format_span, parse_span},
 };
-use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    sync::oneshot,
-};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -27,6 +23,7 @@ use super::{
     exec::Exec,
     exit::{Exit, Usage},
     output::say,
+    signals::Signals,
 };
 
 /// Work on a namespace's notices in the foreground
@@ -54,7 +51,7 @@ pub(super) struct WorkArgs {
     #[arg(long, value_name = "NAME", value_parser = args::route)]
     route: Option<Name>,
     /// Run this shell command for each notice; its exit status is the outcome
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", value_parser = NonEmptyStringValueParser::new())]
     exec: Option<String>,
     /// At most this many notices at the same time
     #[arg(long, value_name = "N", default_value = "16")]
@@ -77,11 +74,7 @@ pub(super) async fn work(forewarn: &Forewarn, args: WorkArgs) -> anyhow::Result<
     let backoff = Backoff::new(args.retry_delays, args.max_failures)?;
     let route = route(&namespace, args.route).await?;
     let (stop, stop_now) = (CancellationToken::new(), CancellationToken::new());
-    let signals = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
-    let [terminate, interrupt] = signals;
-    let (terminate, interrupt) =
-        (terminate.context("cannot listen for SIGTERM")?, interrupt.context("cannot listen for SIGINT")?);
-    tokio::spawn(heed(terminate, interrupt, args.stop_timeout, stop.clone(), stop_now.clone()));
+    tokio::spawn(heed(Signals::listen()?, args.stop_timeout, stop.clone(), stop_now.clone()));
 
     let stdout_closed = CancellationToken::new();
     let handler = Arc::new(match args.exec {
@@ -99,6 +92,13 @@ pub(super) async fn work(forewarn: &Forewarn, args: WorkArgs) -> anyhow::Result<
         .backoff(backoff)
         .on_reminder(handle.clone())
         .on_cleanup(handle)
+        .observer(|happening| {
+            if let Happening::Started { namespace, route, registered: true, .. } = happening {
+                say(format_args!(
+                    "namespace {namespace} had no route {route}: it is registered and gets its copy from now on"
+                ));
+            }
+        })
         .run(stop.cancelled_owned());
     let report = tokio::select! {
         report = worker => report?,
@@ -115,39 +115,28 @@ pub(super) async fn work(forewarn: &Forewarn, args: WorkArgs) -> anyhow::Result<
     Ok(Exit::Done)
 }
 
-/// The route to work on. A worker that did not name one must not invent a consumer that nobody asked for.
+/// The route to work on; one that is named and missing is registered by the worker. A worker that did not name one must not invent a consumer that nobody asked for.
 async fn route(namespace: &Namespace, wanted: Option<Name>) -> anyhow::Result<Name> {
     let configured = namespace.configured().await?;
-    let name = namespace.name()?;
-    let Some(wanted) = wanted else {
-        let main = Route::main()?.name;
-        if configured.routes.iter().any(|route| route.name == main) {
-            return Ok(main);
-        }
-        let routes: Vec<_> = configured.routes.iter().map(|route| route.name.as_str()).collect();
-        let routes = routes.join(", ");
-        return Err(Usage(format!("namespace \"{name}\" has no route main but {routes}; name one with --route")).into());
-    };
-    if namespace.ensure_route(Route::all(wanted.clone())).await? {
-        say(format_args!("namespace {name} had no route {wanted}: it is registered and gets its copy from now on"));
+    if let Some(wanted) = wanted {
+        return Ok(wanted);
     }
-    Ok(wanted)
+    let main = Route::main()?.name;
+    if configured.routes.iter().any(|route| route.name == main) {
+        return Ok(main);
+    }
+    let (name, routes) = (namespace.name()?, configured.routes.iter().map(|route| route.name.as_str()));
+    let routes = routes.collect::<Vec<_>>().join(", ");
+    Err(Usage(format!("namespace \"{name}\" has no route main but {routes}; name one with --route")).into())
 }
 
 /// Turns the first signal into a graceful stop and the second into an end at once.
-async fn heed(
-    mut terminate: Signal,
-    mut interrupt: Signal,
-    stop_timeout: Duration,
-    stop: CancellationToken,
-    stop_now: CancellationToken,
-) {
-    let mut next = async || tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} };
-    next().await;
+async fn heed(mut signals: Signals, stop_timeout: Duration, stop: CancellationToken, stop_now: CancellationToken) {
+    signals.next().await;
     let timeout = format_span(stop_timeout);
     say(format_args!("stopping: waiting up to {timeout} for what is being handled; signal again to stop at once"));
     stop.cancel();
-    next().await;
+    signals.next().await;
     stop_now.cancel();
 }
 

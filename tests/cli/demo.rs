@@ -1,22 +1,21 @@
 //! `demo`: the story, its table, its remains, and no server to play on.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::{
     harness::Server,
-    process::{bare, end},
+    process::{Running, bare, end},
 };
 
 #[test]
 fn the_demo_plays_in_under_20_seconds_and_everything_is_as_expected() {
     let server = Server::start();
-    let demo = || {
-        let mut command = bare();
-        command.args(["demo", "--store", &server.url()]);
-        end(command)
-    };
+    let mut demo = bare();
+    demo.args(["demo", "--store", &server.url()]);
     let begin = Instant::now();
-    let ended = demo().done();
+    let ended = end(demo).done();
     assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
     for part in [
         "session:anna stays: renewed",
@@ -31,20 +30,44 @@ fn the_demo_plays_in_under_20_seconds_and_everything_is_as_expected() {
         |name: &str| ended.out.lines().filter(|line| line.starts_with(name) && line.contains("as expected")).count();
     assert_eq!((rows("session:anna"), rows("session:ben"), rows("session:cleo")), (2, 1, 3), "{}", ended.out);
 
-    // Only settings are left: nothing armed, nothing pending, and a second demo adds nothing.
-    let mut connection = server.blocking_connection();
-    let mut keys = || -> Vec<String> {
-        let mut keys: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut connection).unwrap();
-        keys.sort();
-        keys
-    };
-    let before = keys();
-    assert!(
-        !before.iter().any(|key| key.ends_with(":exp") || key.ends_with(":payload") || key.ends_with(":fail")),
-        "{before:?}"
-    );
-    demo().done();
-    assert_eq!(keys(), before);
+    assert_eq!(keys(&server), [""; 0]);
+}
+
+/// All keys on the server.
+fn keys(server: &Server) -> Vec<String> {
+    redis::cmd("KEYS").arg("*").query(&mut server.blocking_connection()).unwrap()
+}
+
+/// Starts a demo and waits for the name of its namespace.
+fn start(server: &Server) -> (Running, String) {
+    let mut command = bare();
+    command.args(["demo", "--store", &server.url()]);
+    let demo = Running::start(command);
+    let line = demo.line();
+    let name = line.strip_prefix("namespace ").and_then(|rest| rest.split(':').next()).unwrap().to_owned();
+    (demo, name)
+}
+
+#[test]
+fn a_demo_that_goes_another_way_is_exit_1() {
+    let server = Server::start();
+    let (demo, name) = start(&server);
+    let mut pause = bare();
+    pause.args(["namespace", "pause", &name, "--cleanups", "--store", &server.url()]);
+    end(pause).done();
+    let said = demo.end().failed();
+    assert!(said.contains("DIFFERS") && said.contains("not what was expected"), "{said}");
+    assert_eq!(keys(&server), [""; 0]);
+}
+
+#[test]
+fn an_interrupted_demo_leaves_nothing() {
+    let server = Server::start();
+    let (demo, _) = start(&server);
+    demo.line();
+    demo.signal("INT");
+    assert!(demo.end().failed().contains("interrupted"));
+    assert_eq!(keys(&server), [""; 0]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ fn run(words: &[&str]) -> crate::process::Ended {
     end(command)
 }
 
-const COMMANDS: [&[&str]; 24] = [
+const COMMANDS: [&[&str]; 25] = [
     &["demo"],
     &["work"],
     &["namespace"],
@@ -17,6 +17,7 @@ const COMMANDS: [&[&str]; 24] = [
     &["namespace", "show"],
     &["namespace", "pause"],
     &["namespace", "resume"],
+    &["namespace", "forget"],
     &["track"],
     &["renew"],
     &["remove"],
@@ -70,13 +71,13 @@ fn completions_come_for_the_usual_shells() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(run(&["completions", shell]).done().out.contains("forewarn"), "{shell}");
     }
-    run(&["completions", "abacus"]).is_refused(&["abacus", "bash"]);
+    run(&["completions", "abacus"]).refused(&["abacus", "bash"]);
 }
 
 #[test]
 fn without_a_command_the_help_comes_with_exit_2() {
-    run(&[]).is_refused(&["Usage: forewarn", "track"]);
-    run(&["trakc"]).is_refused(&["trakc", "track"]);
+    run(&[]).refused(&["Usage: forewarn", "track"]);
+    run(&["trakc"]).refused(&["trakc", "track"]);
 }
 
 #[test]
@@ -89,17 +90,17 @@ fn a_missing_store_is_exit_2_with_the_flag_and_the_variable() {
         &["stats"],
         &["dead", "list", "s"],
     ] {
-        run(words).is_refused(&["--store", "FOREWARN_STORE"]);
+        run(words).refused(&["--store", "FOREWARN_STORE"]);
     }
     let mut empty = bare();
     empty.env("FOREWARN_STORE", "").arg("stats");
-    end(empty).is_refused(&["--store", "FOREWARN_STORE"]);
+    end(empty).refused(&["--store", "FOREWARN_STORE"]);
 }
 
 #[test]
 fn a_store_that_is_no_url_is_exit_2() {
-    run(&["stats", "--store", "localhost"]).is_refused(&["store", "redis://"]);
-    run(&["stats", "--store", "http://127.0.0.1"]).is_refused(&["store", "redis://"]);
+    run(&["stats", "--store", "localhost"]).refused(&["store", "redis://"]);
+    run(&["stats", "--store", "http://127.0.0.1"]).refused(&["store", "redis://"]);
 }
 
 #[test]
@@ -113,5 +114,5 @@ fn a_store_that_does_not_answer_is_exit_1_in_one_line() {
 fn a_log_filter_that_is_none_is_exit_2() {
     let mut command = bare();
     command.env("FOREWARN_LOG", "[[[").args(["stats", "--store", "redis://127.0.0.1:1"]);
-    end(command).is_refused(&["FOREWARN_LOG"]);
+    end(command).refused(&["FOREWARN_LOG"]);
 }

@@ -9,7 +9,7 @@ use crate::{
 fn nothing_is_written(place: &Place, refused: &[(&[&str], &[&str])]) {
     let before = contents(place);
     for (words, parts) in refused {
-        place.run(words).is_refused(parts);
+        place.run(words).refused(parts);
     }
     assert_eq!(contents(place), before);
 }
@@ -135,6 +135,7 @@ fn a_bad_worker_is_exit_2() {
             (&["work", "NS", "--stop-timeout", "x"], &["stop_timeout"]),
             (&["work", "NS", "--retry-delays", "30s,x"], &["retry_delays"]),
             (&["work", "NS", "--max-failures", "0"], &["max failures is 0"]),
+            (&["work", "NS", "--exec", ""], &["--exec"]),
             (&["work", "NS", "--route", "No"], &["route \"No\""]),
         ],
     );

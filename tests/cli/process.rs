@@ -5,10 +5,11 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
     sync::mpsc::{self, Receiver, RecvTimeoutError},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::harness::{Kind, PATIENCE, Server, namespace};
 
@@ -122,7 +123,7 @@ impl Ended {
 
     /// It must have exited with 2, printed nothing and said all of these words.
     #[track_caller]
-    pub(crate) fn is_refused(self, words: &[&str]) {
+    pub(crate) fn refused(self, words: &[&str]) {
         assert_eq!((self.code, self.out.as_str()), (2, ""), "{self:?}");
         for word in words {
             assert!(self.err.contains(word), "no {word:?} in {:?}", self.err);
@@ -150,6 +151,13 @@ impl Running {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (out, err) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
         Self { child, out, err }
+    }
+
+    /// Starts it with a stdout of the test's own.
+    pub(crate) fn start_to(stdout: impl Into<Stdio>, mut command: Command) -> Self {
+        let mut child = command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
+        let err = lines(child.stderr.take().unwrap());
+        Self { child, out: lines(std::io::empty()), err }
     }
 
     pub(crate) fn pid(&self) -> u32 {

@@ -1,7 +1,5 @@
 //! `work` that prints: lines, routes, stops, and a stdout that is closed.
 
-use std::process::Stdio;
-
 use serde_json::Value;
 
 use crate::process::{Place, Running};
@@ -29,6 +27,9 @@ fn each_notice_is_one_line_of_cloud_events_and_is_acked() {
 fn a_reminder_comes_with_its_lead() {
     let place = Place::new(&["--remind", "10m", "--late", "fire"]);
     let work = place.start(&["work", "NS"]);
+    // What is armed before the first claim speaks because it is found, not because it is set.
+    place.track_expired("first");
+    work.line();
     place.run(&["track", "NS", "a", "--in", "5m"]).done();
     let event: Value = serde_json::from_str(&work.line()).unwrap();
     assert_eq!((&event["type"], &event["data"]["lead_ms"]), (&"forewarn.reminder".into(), &600_000.into()));
@@ -41,7 +42,6 @@ fn a_missing_route_is_registered_and_that_is_said() {
     let work = place.start(&["work", "NS", "--route", "mail"]);
     let said = work.says("had no route mail");
     assert!(said.contains("registered"), "{said}");
-    work.says("starts");
     let shown = place.run(&["namespace", "show", "NS", "--json"]).json();
     assert_eq!(shown["routes"][1]["name"], "mail");
     place.track_expired("a");
@@ -51,7 +51,7 @@ fn a_missing_route_is_registered_and_that_is_said() {
 #[test]
 fn without_a_route_main_a_worker_must_name_one() {
     let place = Place::new(&["--route", "mail", "--route", "log"]);
-    place.run(&["work", "NS"]).is_refused(&["no route main but mail, log", "--route"]);
+    place.run(&["work", "NS"]).refused(&["no route main but mail, log", "--route"]);
 }
 
 #[test]
@@ -68,18 +68,13 @@ fn a_stdout_that_is_closed_ends_it_with_exit_1_and_loses_nothing() {
     let place = Place::new(&[]);
     let (reader, writer) = std::io::pipe().unwrap();
     let mut command = place.command();
-    let mut child = command
-        .args(["work", &place.namespace, "--retry-delays", "1ms"])
-        .stdout(writer)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(command);
+    command.args(["work", &place.namespace, "--retry-delays", "1ms"]);
+    let work = Running::start_to(writer, command);
     drop(reader);
     place.track_expired("a");
     place.track_expired("b");
-    let status = child.wait().unwrap();
-    assert_eq!(status.code(), Some(1));
+    let ended = work.end();
+    assert!(ended.code == 1 && ended.err.contains("stdout is closed"), "{ended:?}");
 
     let work = place.start(&["work", "NS"]);
     let mut lines = [work.line(), work.line()];

@@ -1,7 +1,7 @@
 //! `demo`: a short story on a real store, told as it happens and compared with what was expected.
 //!
-//! Works in a namespace of its own, with the ordinary library calls and an ordinary worker. Whatever happens, what it
-//! has armed is removed at the end; the settings of the namespace stay, for the next demo.
+//! Works in a throw-away namespace, with the ordinary library calls and an ordinary worker. Whatever happens, the
+//! namespace is forgotten at the end with all that is in it.
 
 mod cast;
 mod report;
@@ -22,11 +22,9 @@ use tokio_util::sync::CancellationToken;
 use super::{
     exit::Exit,
     output::{print, say},
+    signals::Signals,
 };
 use cast::{Cast, Heard};
-
-/// The demo's own namespace.
-const NAMESPACE: &str = "forewarn-demo";
 
 /// How long before expiry the demo's reminders speak.
 const LEAD: Duration = Duration::from_secs(2);
@@ -44,8 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 ///
 /// One session is reminded, renewed and reminded again; one logs out and stays silent; one expires and is cleaned up,
 /// its first cleanup attempt failing and the second succeeding. Takes about eight seconds, works in a namespace of its
-/// own, forewarn-demo, and removes what it tracked; only the settings of that namespace stay, for the next demo. Two
-/// demos at once on one store would disturb each other. Exit 1 if anything differs from what was expected.
+/// own (demo-…) and deletes it at the end. Exit 1 if anything differs from what was expected.
 #[derive(Debug, Args)]
 pub(super) struct DemoArgs {}
 
@@ -63,24 +60,30 @@ pub(super) async fn demo(url: &str) -> anyhow::Result<Exit> {
         }
         Err(error) => return Err(error.into()),
     };
-    let namespace = forewarn.namespace(NAMESPACE);
+    let namespace = forewarn.namespace(format!("demo-{:08x}", fastrand::u32(..)));
     let cast = Cast::new();
+    let mut signals = Signals::listen()?;
     let played = tokio::select! {
         played = play(&namespace, &cast) => played,
-        interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Into::into).map(|()| Exit::Failed),
+        () = signals.next() => {
+            say("the demo was interrupted");
+            Ok(Exit::Failed)
+        }
     };
-    let tidied = tidy(&namespace, &cast).await.context("the demo could not remove what it tracked");
+    let forgotten = namespace.forget().await.context("the demo could not delete its namespace");
     let exit = played?;
-    tidied?;
+    forgotten?;
     Ok(exit)
 }
 
 async fn play(namespace: &Namespace, cast: &Cast) -> anyhow::Result<Exit> {
     let settings = Settings::default().remind(LeadTime::try_from(LEAD)?).lease(Duration::from_secs(10));
     namespace.apply(settings).await?;
-    // Remains of a demo that was killed must not play along.
-    tidy(namespace, cast).await?;
-    print(format_args!("namespace {NAMESPACE}: remind {} before expiry, clean up after it", format_span(LEAD)))?;
+    print(format_args!(
+        "namespace {}: remind {} before expiry, clean up after it",
+        namespace.name()?,
+        format_span(LEAD)
+    ))?;
 
     let stop = CancellationToken::new();
     let (tell, heard) = mpsc::channel(64);
@@ -122,11 +125,4 @@ fn answer(delivery: &Delivery) -> Outcome {
         (Kind::Cleanup(_), 1) => Outcome::retry(Failure::new(Class::Timeout, "the file server does not answer")),
         _ => Outcome::Done,
     }
-}
-
-async fn tidy(namespace: &Namespace, cast: &Cast) -> Result<(), StoreError> {
-    for id in cast.ids() {
-        namespace.remove(id).await?;
-    }
-    Ok(())
 }

@@ -30,7 +30,8 @@ pub(super) async fn play(
     mut heard: mpsc::Receiver<Heard>,
 ) -> anyhow::Result<Vec<Row>> {
     let begin = Instant::now();
-    let mut teller = Teller { namespace, began_ms: namespace.store().now().await? };
+    let began_ms = namespace.store().now().await?;
+    let mut teller = Teller { namespace, began_ms, told_ms: began_ms };
     let until = teller.expiry(LIFE).await?;
     for (id, user) in cast.ids().into_iter().zip(1..) {
         namespace.track(id, until).payload(&json!({ "user": user }))?.await?;
@@ -69,6 +70,7 @@ pub(super) async fn play(
 struct Teller<'a> {
     namespace: &'a Namespace,
     began_ms: i64,
+    told_ms: i64,
 }
 
 impl Teller<'_> {
@@ -81,8 +83,10 @@ impl Teller<'_> {
         Ok(self.tell_at(now_ms, what)?)
     }
 
-    fn tell_at(&self, at_ms: i64, what: &str) -> std::io::Result<()> {
-        let ms = (at_ms - self.began_ms).max(0);
+    fn tell_at(&mut self, at_ms: i64, what: &str) -> std::io::Result<()> {
+        // What waited in the queue while anna answered is told a moment late; a story does not go back in time.
+        self.told_ms = self.told_ms.max(at_ms);
+        let ms = self.told_ms - self.began_ms;
         print(format_args!("{:>3}.{:03} s  {what}", ms / 1000, ms % 1000))
     }
 

@@ -1,0 +1,141 @@
+//! `namespace apply`: a flag for every setting, routes, and what would happen.
+
+use std::time::Duration;
+
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+use forewarn::{
+    Forewarn, LeadTime, Name, Route, Settings,
+    model::{FirstStart, Late, OnRearm, parse_span},
+    store::{Change, Preview},
+};
+
+use super::{args, exit::Exit, namespace::configured_text, output::print};
+
+/// Create a namespace or change its settings
+///
+/// The settings are declarative: a flag that is not given means its default. Routes are not part of them: --route adds
+/// or changes one, --drop-route removes one (its open cleanups are settled as dropped), the others stay. A new
+/// namespace without any --route gets the route main.
+#[derive(Debug, Args)]
+pub(super) struct ApplyArgs {
+    /// The namespace
+    #[arg(value_name = "NS", value_parser = args::namespace)]
+    namespace: Name,
+    /// Remind this long before expiry; give it once for each reminder
+    #[arg(long, value_name = "LEAD")]
+    remind: Vec<LeadTime>,
+    /// Only disarm what expires, with no cleanup
+    #[arg(long)]
+    no_cleanup: bool,
+    /// Time after expiry before the cleanup, in which a renewal still revives
+    #[arg(long, value_name = "SPAN", default_value = "0s", value_parser = |text: &str| parse_span("grace", text))]
+    grace: Duration,
+    /// What a reminder does when its deadline is set inside its lead
+    #[arg(long, value_name = "WORD", default_value = "crossing", value_parser = PossibleValuesParser::new(["crossing", "skip", "fire"])
+        .try_map(|word| word.parse::<Late>()))]
+    late: Late,
+    /// How long a claimed notice belongs to its worker
+    #[arg(long, value_name = "SPAN", default_value = "60s", value_parser = |text: &str| parse_span("lease", text))]
+    lease: Duration,
+    /// The ids are real keys whose own TTL is the truth
+    #[arg(long, hide_short_help = true)]
+    key_backed: bool,
+    /// Number of parts; fixed for the life of the namespace
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    shards: u16,
+    /// Whether ids found inside a lead when the namespace is new are reminded
+    #[arg(long, value_name = "WORD", default_value = "speak", value_parser = PossibleValuesParser::new(["speak", "silent"])
+        .try_map(|word| word.parse::<FirstStart>()))]
+    first_start: FirstStart,
+    /// What a new life does to an open cleanup of an earlier one
+    #[arg(long, value_name = "WORD", default_value = "supersede", value_parser = PossibleValuesParser::new(["supersede", "deliver"])
+        .try_map(|word| word.parse::<OnRearm>()))]
+    on_rearm: OnRearm,
+    /// Shortest time between two reminders by renewal of the same id and lead [default: the lead]
+    #[arg(long, value_name = "SPAN", value_parser = |text: &str| parse_span("min_repeat", text))]
+    min_repeat: Option<Duration>,
+    /// Add or change a route: NAME, NAME:reminders or NAME:cleanups
+    #[arg(long, value_name = "ROUTE")]
+    route: Vec<Route>,
+    /// Remove a route
+    #[arg(long, value_name = "NAME", value_parser = args::route)]
+    drop_route: Vec<Name>,
+    /// Say what would speak at once, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Largest payload accepted, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 16 * 1024, hide_short_help = true)]
+    max_payload: u32,
+    /// Vanished workers before a notice becomes a dead letter
+    #[arg(long, value_name = "N", default_value_t = 10, hide_short_help = true)]
+    max_deliveries: u32,
+    /// How far the store's clock may step back without repeats
+    #[arg(long, value_name = "SPAN", default_value = "5s", hide_short_help = true,
+        value_parser = |text: &str| parse_span("clock_tolerance", text))]
+    clock_tolerance: Duration,
+    /// A number for these settings; lower ones never overwrite higher ones
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    revision: Option<u64>,
+}
+
+/// Carries out `namespace apply`.
+pub(super) async fn apply(forewarn: &Forewarn, args: ApplyArgs) -> anyhow::Result<Exit> {
+    let name = args.namespace.clone();
+    let namespace = forewarn.namespace(name.clone());
+    let dry_run = args.dry_run;
+    let change = args.into_change();
+    if dry_run {
+        print(preview_text(&name, &namespace.preview(&change).await?))?;
+        return Ok(Exit::Done);
+    }
+    let applied = namespace.configure(&change).await?;
+    let word = match (applied.created, applied.changed) {
+        (true, _) => "created",
+        (false, true) => "changed",
+        (false, false) => "unchanged",
+    };
+    print(format_args!("{word} {}", configured_text(&name, &applied.configured)))?;
+    Ok(Exit::Done)
+}
+
+impl ApplyArgs {
+    fn into_change(self) -> Change {
+        let mut settings = Settings::default();
+        settings.remind = self.remind;
+        settings.cleanup = !self.no_cleanup;
+        settings.grace = self.grace;
+        settings.late = self.late;
+        settings.on_rearm = self.on_rearm;
+        settings.min_repeat = self.min_repeat;
+        settings.lease = self.lease;
+        settings.clock_tolerance = self.clock_tolerance;
+        settings.max_deliveries = self.max_deliveries;
+        settings.max_payload = self.max_payload;
+        settings.shards = self.shards;
+        settings.key_backed = self.key_backed;
+        settings.revision = self.revision;
+        Change {
+            settings: Some(settings),
+            first_start: self.first_start,
+            routes: self.route,
+            drop_routes: self.drop_route,
+        }
+    }
+}
+
+fn preview_text(name: &Name, preview: &Preview) -> String {
+    let word = match (preview.created, preview.changed) {
+        (true, _) => "would create",
+        (false, true) => "would change",
+        (false, false) => "would change nothing in",
+    };
+    let mut lines = vec![format!("{word} {name}; at once would speak:")];
+    for (lead, count) in &preview.reminders {
+        lines.push(format!("  reminders {lead} before expiry: {count}"));
+    }
+    lines.push(format!("  cleanups: {}", preview.cleanups));
+    lines.join("\n")
+}

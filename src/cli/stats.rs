@@ -1,0 +1,93 @@
+//! `stats`: how much of what there is, in one namespace or in all.
+
+use std::time::Duration;
+
+use clap::Args;
+use forewarn::{Forewarn, Name, StoreError, model::format_span, store::Stats};
+use serde_json::json;
+
+use super::{
+    args,
+    exit::Exit,
+    output::{paused_text, print, print_json, say},
+};
+
+/// Count what is armed, pending, open, dead and done
+#[derive(Debug, Args)]
+pub(super) struct StatsArgs {
+    /// The namespace; all if not given
+    #[arg(value_name = "NS", value_parser = args::namespace)]
+    namespace: Option<Name>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Carries out `stats`.
+pub(super) async fn stats(forewarn: &Forewarn, args: StatsArgs) -> anyhow::Result<Exit> {
+    if let Some(name) = args.namespace {
+        let stats = forewarn.namespace(name).stats().await?;
+        if args.json {
+            print_json(&stats)?
+        } else {
+            print(stats_text(&stats))?
+        }
+        return Ok(Exit::Done);
+    }
+    let (mut all, mut exit) = (Vec::new(), Exit::Done);
+    for registered in forewarn.namespaces().await? {
+        match forewarn.namespace(registered.name).stats().await {
+            Ok(stats) => all.push(stats),
+            // One that has lost its settings must not hide the others.
+            Err(error @ StoreError::Unconfigured { .. }) => {
+                say(format_args!("error: {error}"));
+                exit = Exit::Failed;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if args.json {
+        print_json(&json!({ "namespaces": all }))?;
+    } else if all.is_empty() {
+        say("no namespaces; create one with: forewarn namespace apply NS");
+    } else {
+        print(all.iter().map(stats_text).collect::<Vec<_>>().join("\n"))?;
+    }
+    Ok(exit)
+}
+
+fn stats_text(stats: &Stats) -> String {
+    let Stats { armed, overdue, open, dead, review, quarantined, .. } = stats;
+    let mut lines = vec![
+        stats.namespace.to_string(),
+        format!("  now          armed {armed}, of them overdue {overdue}; open cleanups {open}"),
+        format!("  parked       dead letters {dead}, reviews {review}, quarantined {quarantined}"),
+    ];
+    if let Some(paused) = paused_text(&stats.paused) {
+        lines.push(format!("  paused       {paused}"));
+    }
+    for route in &stats.routes {
+        let oldest = route.oldest_due_ms.map(|ms| Duration::from_millis(ms.unsigned_abs()));
+        let oldest = oldest.map(|span| format!(", the oldest since {}", format_span(span)));
+        let paused = paused_text(&route.paused).map(|paused| format!("; {paused} paused"));
+        lines.push(format!(
+            "  route {:<7}pending {}, due {}{}{}",
+            format!("{} ", route.route),
+            route.pending,
+            route.due,
+            oldest.unwrap_or_default(),
+            paused.unwrap_or_default()
+        ));
+    }
+    let c = &stats.counters;
+    lines.push(format!(
+        "  so far       handed out {}, acked {}, failed {}, lapsed {}",
+        c.handed_out, c.acked, c.failed, c.lapsed
+    ));
+    let d = &c.dropped;
+    lines.push(format!(
+        "  dropped      superseded {}, expired {}, coalesced {}, of a removed lead {}",
+        d.superseded, d.expired, d.coalesced, d.lead
+    ));
+    lines.join("\n")
+}
