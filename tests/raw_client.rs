@@ -17,7 +17,9 @@ use std::{
 
 use forewarn::model::{FirstStart, Kind, Mode, Name, Reason, Settings};
 use forewarn::store::redis::{RedisOptions, RedisStore};
-use forewarn::store::{Change, Checked, Claim, Claims, DropReason, Next, Removed, Renewed, Settled, Tracked};
+use forewarn::store::{
+    Change, Checked, Claim, Claims, DropReason, ListQuery, Next, Removed, Renewed, Settled, Tracked,
+};
 use forewarn::{Forewarn, Namespace};
 use harness::{Kind as ServerKind, Server, servers};
 
@@ -286,6 +288,26 @@ async fn a_fraction_of_a_millisecond_is_kept_and_cut_in_notices() {
         assert_eq!(claims.len(), 1);
         assert_eq!((claims[0].notice.kind, claims[0].notice.expires_at_ms), (Kind::Cleanup(Reason::Expired), e));
         assert_eq!(raw.ack(claims).await, [Settled::Settled]);
+    }
+}
+
+#[tokio::test]
+async fn an_id_that_is_too_long_or_empty_stops_nobody_else() {
+    for kind in servers() {
+        let raw = Raw::new(kind, 1).await;
+        let (exp, e) = (raw.key(0, "exp"), START + 30 * MINUTE);
+        raw.redis_cli(&format!("ZADD {exp} {e} \"\" {e} a {e} {}\n", "x".repeat(1025)));
+        let listed = raw.namespace.list(&ListQuery::default()).await.unwrap();
+        assert_eq!(listed.iter().map(|it| it.id.to_string()).collect::<Vec<_>>(), ["a"]);
+        raw.at(20 * MINUTE);
+        assert_eq!(raw.handled().await, ["10m of a"]);
+        let stats = raw.namespace.stats().await.unwrap();
+        assert_eq!((stats.quarantined, stats.armed), (2, 1), "N5");
+        raw.redis_cli(&format!("ZADD {exp} {e} \"\"\n"));
+        raw.at(30 * MINUTE);
+        assert_eq!(raw.handled().await, ["expired of a"]);
+        let stats = raw.namespace.stats().await.unwrap();
+        assert_eq!((stats.quarantined, stats.armed), (2, 0), "met as a cleanup, it is quarantined as well");
     }
 }
 
