@@ -20,7 +20,7 @@ docs:
 
 # Unit tests, integration tests and the examples in the documentation.
 test: test-tools
-	$(CARGO) test --locked
+	$(CARGO) test --locked --no-fail-fast
 
 test-tools:
 	@tests/harness/install.sh
