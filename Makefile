@@ -14,12 +14,13 @@ fmt:
 clippy:
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 
+# With the examples the dependencies have the same features as for clippy, so they are not checked a second time.
 docs:
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --lib --examples
 
 # Unit tests, integration tests and the examples in the documentation.
 test: test-tools
-	$(CARGO) test --locked
+	$(CARGO) test --locked --no-fail-fast
 
 test-tools:
 	@tests/harness/install.sh

@@ -22,7 +22,7 @@ local max_poll_ms, max_deliveries = tonumber(ARGV[A + 4]), tonumber(ARGV[A + 5])
 local queue, name = due(route), route_name(route)
 local SMALL = 8                                            -- Q3: what may be poisonous goes out in small claims
 local DEFERRED_MS = 1000                                   -- what is paused is looked at again after this
-local FIRST_VALID, LAST_VALID = 1e11, 1e14
+local FIRST_VALID, LAST_VALID, LONGEST_ID = 1e11, 1e14, 1024
 
 -- What is paused. A class is swept unless the namespace pauses it, and handed out unless namespace or route pause it.
 local said = call('HMGET', meta, 'claims', 'wake-at:' .. name, 'paused:reminders', 'paused:cleanups',
@@ -192,6 +192,13 @@ local function deliver(what, hands, notice, id, time)
   end
   ready(what, notice, time)
 end
+local unfit = {}                                           -- pairs for ZADD of bad: raw ids that no notice can carry
+local function is_unfit(id, e_text)
+  if id ~= '' and #id <= LONGEST_ID then return false end
+  unfit[#unfit + 1] = e_text
+  unfit[#unfit + 1] = id
+  return true
+end
 local room_left = share[2]
 for i = 1, lead_count do
   local lead = leads[i]
@@ -206,7 +213,7 @@ for i = 1, lead_count do
     for j = 1, take do
       local id, e_text = swept[2 * j - 1], canonical(swept[2 * j])
       local is_silent = marks and marks[j] and tonumber(marks[j]) == tonumber(e_text)
-      if not is_silent then deliver(i, hands_reminders, lead.text .. ':' .. e_text .. ':' .. id, id, floor(tonumber(e_text)) - lead.ms) end
+      if not is_unfit(id, e_text) and not is_silent then deliver(i, hands_reminders, lead.text .. ':' .. e_text .. ':' .. id, id, floor(tonumber(e_text)) - lead.ms) end
     end
     cursors_are_old = true
     if take < lead.count then lead.score, lead.member = tonumber(swept[2 * take]), swept[2 * take - 1] end
@@ -234,7 +241,8 @@ if share[3] > 0 then
       if ms and ms > 0 then next_e = text(floor(e) + ms * max(1, floor((now - floor(e)) / ms) + 1))
       else next_e = next_of[e_text .. ':' .. id] end
     end
-    if period and not next_e then
+    if is_unfit(id, e_text) then disarmed[#disarmed + 1] = id
+    elseif period and not next_e then
       crons[#crons + 1] = id
       crons[#crons + 1] = e_text
       crons[#crons + 1] = period
@@ -290,10 +298,12 @@ for what, list in pairs(others) do
 end
 write_all('HSET', open, opened)
 write_all('HSET', payload, copied)
+for j = 1, #unfit, 2 do quarantined = quarantined + call('ZADD', bad, unfit[j], unfit[j + 1]) end
 write_all('HDEL', payload, copied_gone)
 for j = 1, #recurring do call('ZADD', exp, recurring[j][2], recurring[j][1]) end
 if #disarmed > 0 and #crons == 0 then call('ZREMRANGEBYRANK', exp, 0, #disarmed - 1)
 else write_all('ZREM', exp, disarmed) end
+for j = 2, #unfit, 2 do call('ZREM', exp, unfit[j]) end
 if #recurring > 0 then cursors_are_old = true end          -- the new life is judged by these cursors, so they must be kept
 for j = 1, #recurring do set_leads(recurring[j][1], recurring[j][2]) end
 if cursors_are_old then

@@ -16,3 +16,7 @@ pub use crate::model::{
     Backoff, Class, ExpiresAt, Failure, Id, Invalid, Kind, LeadTime, Mode, Name, Reason, Route, Settings,
 };
 pub use crate::store::StoreError;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

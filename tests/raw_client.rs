@@ -1,6 +1,6 @@
 //! The raw way in, driven by clients that are not this library: redis-cli, and a few lines of Python on a socket.
 //!
-//! Clauses P and N are those of `docs/redis-protocol.md`, the others those of `docs/semantics.md`.
+//! Clauses Z and N are those of `docs/redis-protocol.md`, the others those of `docs/semantics.md`.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod harness;
@@ -17,7 +17,9 @@ use std::{
 
 use forewarn::model::{FirstStart, Kind, Mode, Name, Reason, Settings};
 use forewarn::store::redis::{RedisOptions, RedisStore};
-use forewarn::store::{Change, Checked, Claim, Claims, DropReason, Next, Removed, Renewed, Settled, Tracked};
+use forewarn::store::{
+    Change, Checked, Claim, Claims, DropReason, ListQuery, Next, Removed, Renewed, Settled, Tracked,
+};
 use forewarn::{Forewarn, Namespace};
 use harness::{Kind as ServerKind, Server, servers};
 
@@ -43,6 +45,7 @@ impl Raw {
         raw
     }
 
+    #[expect(clippy::field_reassign_with_default, reason = "the options may grow, so they cannot be written out here")]
     async fn unconfigured(kind: ServerKind, shards: u16) -> Self {
         let server = Server::shared(kind);
         let clock = Arc::new(AtomicI64::new(START));
@@ -139,7 +142,7 @@ async fn an_entry_written_by_redis_cli_is_reminded_and_cleaned_up() {
 
         raw.at(20 * MINUTE - 1);
         let early = raw.claim(100).await;
-        assert_eq!(early.claims, [], "P2, W1: nothing is early");
+        assert_eq!(early.claims, [], "Z2, W1: nothing is early");
         assert_eq!(early.next, Next::At { due_at_ms: Some(e - 10 * MINUTE), poll_at_ms: e - 10 * MINUTE });
         raw.at(20 * MINUTE);
         assert_eq!(raw.handled().await, ["10m of a"]);
@@ -188,7 +191,7 @@ async fn an_entry_removed_raw_is_silent_even_when_it_was_claimed() {
         raw.python(&["log_out", &hex(b"a")]);
         raw.at(20 * MINUTE);
         let claims = raw.claim(100).await.claims;
-        assert_eq!(claims.iter().map(said).collect::<Vec<_>>(), ["10m of b"], "P3");
+        assert_eq!(claims.iter().map(said).collect::<Vec<_>>(), ["10m of b"], "Z3");
 
         // It logs out between the claim and the handler.
         raw.python(&["log_out", &hex(b"b")]);
@@ -213,7 +216,7 @@ async fn a_raw_renewal_voids_what_was_handed_out_and_is_reminded_anew() {
         // The lease of the first reminder has run out; it is dropped instead of being handed out again.
         raw.at(22 * MINUTE);
         let claims = raw.claim(100).await;
-        assert_eq!((claims.claims.len(), claims.dropped.superseded), (0, 1), "P4");
+        assert_eq!((claims.claims.len(), claims.dropped.superseded), (0, 1), "Z4");
         raw.at(50 * MINUTE);
         assert_eq!(raw.handled().await, ["10m of a"]);
     }
@@ -239,7 +242,7 @@ async fn raw_writes_and_the_library_mix_on_one_id() {
         let tracked = raw.namespace.track("a", at(30)).await.unwrap();
         assert_eq!(tracked, Tracked::Created { already_expired: false });
         raw.redis_cli(&format!("ZADD {exp} XX {} a\n", START + 40 * MINUTE));
-        assert_eq!(raw.namespace.renew("a", at(40)).await.unwrap(), Renewed::Unchanged, "W2, P5");
+        assert_eq!(raw.namespace.renew("a", at(40)).await.unwrap(), Renewed::Unchanged, "W2, Z5");
         let kept = raw.namespace.track("a", at(35)).mode(Mode::ExtendOnly).await.unwrap();
         assert_eq!(kept, Tracked::Kept);
         raw.redis_cli(&format!("ZREM {exp} a\n"));
@@ -285,6 +288,26 @@ async fn a_fraction_of_a_millisecond_is_kept_and_cut_in_notices() {
         assert_eq!(claims.len(), 1);
         assert_eq!((claims[0].notice.kind, claims[0].notice.expires_at_ms), (Kind::Cleanup(Reason::Expired), e));
         assert_eq!(raw.ack(claims).await, [Settled::Settled]);
+    }
+}
+
+#[tokio::test]
+async fn an_id_that_is_too_long_or_empty_stops_nobody_else() {
+    for kind in servers() {
+        let raw = Raw::new(kind, 1).await;
+        let (exp, e) = (raw.key(0, "exp"), START + 30 * MINUTE);
+        raw.redis_cli(&format!("ZADD {exp} {e} \"\" {e} a {e} {}\n", "x".repeat(1025)));
+        let listed = raw.namespace.list(&ListQuery::default()).await.unwrap();
+        assert_eq!(listed.iter().map(|it| it.id.to_string()).collect::<Vec<_>>(), ["a"]);
+        raw.at(20 * MINUTE);
+        assert_eq!(raw.handled().await, ["10m of a"]);
+        let stats = raw.namespace.stats().await.unwrap();
+        assert_eq!((stats.quarantined, stats.armed), (2, 1), "N5");
+        raw.redis_cli(&format!("ZADD {exp} {e} \"\"\n"));
+        raw.at(30 * MINUTE);
+        assert_eq!(raw.handled().await, ["expired of a"]);
+        let stats = raw.namespace.stats().await.unwrap();
+        assert_eq!((stats.quarantined, stats.armed), (2, 0), "met as a cleanup, it is quarantined as well");
     }
 }
 
@@ -347,7 +370,7 @@ async fn entries_older_than_a_namespace_that_starts_silent_are_not_reminded() {
 async fn a_worker_looks_for_raw_writes_at_least_once_a_second() {
     for kind in servers() {
         let raw = Raw::new(kind, 1).await;
-        assert_eq!(raw.claim(100).await.next, Next::At { due_at_ms: None, poll_at_ms: START + 1_000 }, "P2, T2");
+        assert_eq!(raw.claim(100).await.next, Next::At { due_at_ms: None, poll_at_ms: START + 1_000 }, "Z2, T2");
     }
 }
 

@@ -67,6 +67,7 @@ fn a_broken_rule_is_found() {
     assert!(found(reads_wall_time, "let now = SystemTime :: now();"));
     assert!(!found(reads_wall_time, "/// let now = chrono::Utc::now();\nlet at = Instant::now();"));
     assert!(found(spells_a_key, "format!(\"{{fw:{namespace}:0}}\")"));
+    assert!(found(spells_a_key, "format!(\"{{{prefix}:{namespace}:0}}:\")"));
     assert!(found(spells_a_key, "format!(\"{tag}:due:{route}\")"));
     assert!(found(spells_a_key, "let key = tag + \":exp\";"));
     assert!(!found(spells_a_key, "format!(\"a notice due: {due}\")"));
@@ -92,7 +93,8 @@ fn reads_wall_time(file: &File) -> Vec<String> {
 
 fn spells_a_key(file: &File) -> Vec<String> {
     let spelled = |string: &str| {
-        string.contains("{{")
+        string.contains("{{fw")
+            || string.contains("{{") && string.contains("}}:")
             || KEYS.iter().any(|key| {
                 let with_route = format!(":{key}:");
                 string.ends_with(&format!(":{key}")) || string.contains(&with_route)

@@ -65,10 +65,6 @@ impl<'a> Reader<'a> {
         Ok(u64::try_from(self.number(value)?).unwrap_or_default())
     }
 
-    pub(super) fn id(&self, bytes: Vec<u8>) -> Result<Id, StoreError> {
-        Id::new(bytes).map_err(|invalid| self.odd(invalid.to_string()))
-    }
-
     /// A notice as the queues hold it: `<kind>:<e>:<id>`.
     pub(super) fn notice(&self, stored: &[u8]) -> Result<Notice, StoreError> {
         let mut parts = stored.splitn(3, |byte| *byte == b':');

@@ -68,8 +68,11 @@ impl RedisStore {
         for reply in replies {
             let mut fields = reply?.into_iter();
             while let Some(id) = fields.next() {
-                let id = reader.id(reader.some_bytes(id)?)?;
-                listed.push(Listed { id, expires_at_ms: reader.number(fields.next().unwrap_or_default())? });
+                let expires_at_ms = reader.number(fields.next().unwrap_or_default())?;
+                // A raw client may have written what is no id; the next claim quarantines it.
+                if let Ok(id) = Id::new(reader.some_bytes(id)?) {
+                    listed.push(Listed { id, expires_at_ms });
+                }
             }
         }
         listed.sort_by(|a, b| (a.expires_at_ms, &a.id).cmp(&(b.expires_at_ms, &b.id)));
