@@ -231,7 +231,7 @@ impl Dispatcher {
         }
         let until_sent = Instant::now() + Settler::STOP_TIMEOUT;
         for (claim, until) in self.leases.take_all() {
-            let ended = Ended { claim: Arc::clone(&claim), ending: Ending::Released, until };
+            let ended = Ended::new(Arc::clone(&claim), Ending::Released, until);
             if !matches!(timeout_at(until_sent, self.runner.ended.send(ended)).await, Ok(Ok(()))) {
                 let Claim { notice, attempt, .. } = &*claim;
                 self.witness.tell(&Happening::Lost { notice, attempt: *attempt, loss: Loss::Unsent });
