@@ -126,10 +126,6 @@ impl Store for FaultyStore {
         self.through("configure", self.inner.configure(namespace, change)).await
     }
 
-    async fn forget(&self, namespace: &Name) -> Result<bool, StoreError> {
-        self.through("forget", self.inner.forget(namespace)).await
-    }
-
     async fn preview(&self, namespace: &Name, change: &Change) -> Result<Preview, StoreError> {
         self.through("preview", self.inner.preview(namespace, change)).await
     }
