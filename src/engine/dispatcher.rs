@@ -18,7 +18,7 @@ use crate::engine::report::{Happening, Loss, Witness};
 use crate::engine::route_store::RouteStore;
 use crate::engine::runner::Runner;
 use crate::engine::settle::{Ended, Ending, Settler};
-use crate::engine::tick::{Alarm, Patience, Stop, StoreClock};
+use crate::engine::tick::{Alarm, Patience, Stop, StoreClock, after};
 use crate::store::{Claim, Claims, Dropped, Next, StoreError};
 
 /// How much a dispatcher takes and how often it looks.
@@ -167,6 +167,8 @@ impl Dispatcher {
                 fresh_at = Instant::now();
             }
         }
+        // The answer, or the second look, may have taken longer than the lease.
+        self.leases.expire(Instant::now());
         for holding in holdings.into_iter().filter(|holding| !holding.cancelled.is_cancelled()) {
             // The store never gives more than was asked for; if it did, the lease would run out unused.
             let Some(slot) = slots.split(1) else { break };
@@ -193,7 +195,7 @@ impl Dispatcher {
         match claims.next {
             Next::Backlog => answered_at + pause,
             Next::At { poll_at_ms, .. } | Next::Paused { poll_at_ms } => {
-                clock.ask_at(poll_at_ms).clamp(answered_at + pause, answered_at + pause + self.pace.max_poll)
+                clock.ask_at(poll_at_ms).clamp(answered_at + pause, after(answered_at + pause, self.pace.max_poll))
             }
         }
     }
@@ -231,7 +233,7 @@ impl Dispatcher {
         }
         let until_sent = Instant::now() + Settler::STOP_TIMEOUT;
         for (claim, until) in self.leases.take_all() {
-            let ended = Ended { claim: Arc::clone(&claim), ending: Ending::Released, until };
+            let ended = Ended::new(Arc::clone(&claim), Ending::Released, until);
             if !matches!(timeout_at(until_sent, self.runner.ended.send(ended)).await, Ok(Ok(()))) {
                 let Claim { notice, attempt, .. } = &*claim;
                 self.witness.tell(&Happening::Lost { notice, attempt: *attempt, loss: Loss::Unsent });

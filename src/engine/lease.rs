@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::outage::Call;
 use crate::engine::report::{Happening, Loss, Witness};
 use crate::engine::route_store::RouteStore;
-use crate::engine::tick::Patience;
+use crate::engine::tick::{Patience, after};
 use crate::store::{Claim, Settled, Token};
 
 /// For how long an answer of the store makes a claim ours.
@@ -37,7 +37,7 @@ impl Term {
         // Counted from before the request left, so that a slow answer cannot make us trust it longer than the store
         // does; the margin covers timers that run apart.
         let margin = (lease / 10).min(Duration::from_secs(1));
-        Self { extend_at: asked_at + lease / 3, trusted_until: asked_at + lease - margin }
+        Self { extend_at: after(asked_at, lease / 3), trusted_until: after(asked_at, lease - margin) }
     }
 }
 
@@ -132,7 +132,7 @@ impl Leases {
     }
 
     /// Loses what can no longer be trusted.
-    fn expire(&self, now: Instant) {
+    pub(crate) fn expire(&self, now: Instant) {
         let expired = |held: &Held| held.term.trusted_until <= now;
         let keys: Vec<u64> = self.table().held.iter().filter(|(_, held)| expired(held)).map(|(key, _)| *key).collect();
         keys.into_iter().for_each(|key| self.lose(key, Loss::Expired));
@@ -145,7 +145,7 @@ impl Leases {
         if due(now).next().is_none() {
             return Vec::new();
         }
-        due(now + slack).take(limit).map(|(key, held)| (*key, held.holding.claim.token.clone())).collect()
+        due(after(now, slack)).take(limit).map(|(key, held)| (*key, held.holding.claim.token.clone())).collect()
     }
 
     fn prolong(&self, key: u64, term: Term) {

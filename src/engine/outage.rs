@@ -67,7 +67,8 @@ impl Outage {
         let lasted = {
             let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
             failing.calls.remove(&call);
-            if !failing.calls.is_empty() {
+            // Listening has a connection of its own: that it works again does not say that anything else does.
+            if !failing.calls.is_empty() || call == Call::Wakeups {
                 return;
             }
             let Some(since) = failing.since.take() else { return };
@@ -143,7 +144,11 @@ mod tests {
         outage.failed(Call::Claim, &error());
         outage.answered(Call::Claim);
         assert_eq!(*told.lock().unwrap(), ["the store at store://h is unavailable: connection refused"]);
+        outage.failed(Call::Wakeups, &error());
         outage.answered(Call::Settle);
+        outage.answered(Call::Wakeups);
+        assert_eq!(told.lock().unwrap().len(), 1);
+        outage.answered(Call::Claim);
         assert_eq!(told.lock().unwrap().len(), 2);
     }
 

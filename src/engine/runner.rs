@@ -74,7 +74,7 @@ impl Runner {
                 Outcome::Retry { .. } if finished.stopped => Ending::Released,
                 outcome => Ending::Handled(outcome),
             };
-            place.send(Ended { claim: holding.claim, ending, until: finished.until });
+            place.send(Ended::new(holding.claim, ending, finished.until));
         }
     }
 

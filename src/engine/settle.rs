@@ -27,6 +27,27 @@ pub(crate) struct Ended {
     pub(crate) ending: Ending,
     /// Until when settling it makes sense.
     pub(crate) until: Instant,
+    /// Whether the store was told before, and may have heard, though its answer never came.
+    pub(crate) told_before: bool,
+}
+
+impl Ended {
+    pub(crate) fn new(claim: Arc<Claim>, ending: Ending, until: Instant) -> Self {
+        Self { claim, ending, until, told_before: false }
+    }
+
+    /// What an answer means. A claim that is ours until its lease ends is stale, if we told the store before, because it
+    /// heard us then.
+    fn reading(&self, settled: Settled) -> Settled {
+        match (&self.ending, settled) {
+            (_, settled) if !self.told_before || settled != Settled::Stale => settled,
+            (Ending::Handled(Outcome::Reject(_)), _) => Settled::Dead,
+            (Ending::Handled(Outcome::Review(_)), _) => Settled::Review,
+            // When the retry is was in the answer that never came.
+            (Ending::Handled(Outcome::Retry { .. }), _) => Settled::Stale,
+            (Ending::Released | Ending::Handled(_), _) => Settled::Settled,
+        }
+    }
 }
 
 /// How it ended.
@@ -145,17 +166,19 @@ impl Settler {
             join3(self.send(Verb::Ack), self.send(Verb::Fail), self.send(Verb::Release)).await;
         let (mut kept, mut error) = (Vec::new(), None);
         let mut sent = [acks, fails, releases].map(|(answers, failed)| {
+            let told_before = failed.is_some();
             error = error.take().or(failed);
-            answers.into_iter()
+            (answers.into_iter(), told_before)
         });
-        for ended in self.pending.drain(..) {
-            let answers = match ended.ending.verb() {
+        for mut ended in self.pending.drain(..) {
+            let (answers, told_before) = match ended.ending.verb() {
                 Verb::Ack => &mut sent[0],
                 Verb::Fail => &mut sent[1],
                 Verb::Release => &mut sent[2],
             };
+            ended.told_before |= *told_before;
             match answers.next().flatten() {
-                Some(settled) => tell(&self.witness, &self.alarm, &ended, settled),
+                Some(settled) => tell(&self.witness, &self.alarm, &ended, ended.reading(settled)),
                 None => kept.push(ended),
             }
         }
@@ -268,7 +291,7 @@ mod tests {
     use crate::model::{Class, Failure};
 
     fn ended(outcome: Outcome) -> Ended {
-        Ended { claim: Arc::new(claim("a", None)), ending: Ending::Handled(outcome), until: Instant::now() }
+        Ended::new(Arc::new(claim("a", None)), Ending::Handled(outcome), Instant::now())
     }
 
     #[test]
@@ -284,6 +307,17 @@ mod tests {
         let Some(Verdict::Backoff(delay)) = verdict(Outcome::retry(failure())) else { panic!("no back-off") };
         assert!((180..=220).contains(&delay.as_secs()), "{delay:?}");
         assert_eq!(verdict(Outcome::Done), None);
+    }
+
+    #[test]
+    fn a_claim_is_stale_because_of_us_only_if_the_store_was_told_before() {
+        let mut done = ended(Outcome::Done);
+        assert_eq!(done.reading(Settled::Stale), Settled::Stale);
+        done.told_before = true;
+        assert_eq!(done.reading(Settled::Stale), Settled::Settled);
+        let mut rejected = ended(Outcome::Reject(Failure::new(Class::Rejected, "x")));
+        rejected.told_before = true;
+        assert_eq!(rejected.reading(Settled::Stale), Settled::Dead);
     }
 
     #[test]

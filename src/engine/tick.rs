@@ -31,8 +31,7 @@ impl StoreClock {
     /// one was held up the next is early, and its own answer puts that right.
     pub(crate) fn ask_at(&self, at_ms: i64) -> Instant {
         let ahead = u64::try_from(at_ms.saturating_sub(self.now_ms)).unwrap_or(0);
-        // A day is further than anything waits, and far from overflowing the timer.
-        self.asked_at + Duration::from_millis(ahead.min(86_400_000))
+        after(self.asked_at, Duration::from_millis(ahead))
     }
 
     /// An estimate of the store's clock at `at`: wrong by half the travelling time at most.
@@ -41,6 +40,12 @@ impl StoreClock {
         let passed = at.saturating_duration_since(middle).as_millis();
         self.now_ms.saturating_add(i64::try_from(passed).unwrap_or(i64::MAX))
     }
+}
+
+/// The instant `span` after `instant`; as good as never if the timer cannot hold it.
+pub(crate) fn after(instant: Instant, span: Duration) -> Instant {
+    const YEARS: Duration = Duration::from_secs(30 * 365 * 86_400);
+    instant + span.min(YEARS)
 }
 
 /// Collects instants (store's clock, ms) at which something is due earlier than the dispatcher may know.
@@ -93,7 +98,7 @@ impl Stop {
     /// Begins the stop: what runs has `timeout` to finish.
     pub(crate) fn begin(&self, timeout: Duration) {
         // The deadline stands before anybody can see that the stop has begun.
-        self.deadline.get_or_init(|| Instant::now() + timeout);
+        self.deadline.get_or_init(|| after(Instant::now(), timeout));
         self.begun.cancel();
     }
 
@@ -158,6 +163,7 @@ mod tests {
         assert_eq!(clock.ask_at(900), asked_at);
         assert_eq!(clock.ask_at(i64::MIN), asked_at);
         assert!(clock.ask_at(i64::MAX) > asked_at);
+        assert!(after(asked_at, Duration::MAX) > asked_at);
     }
 
     #[test]

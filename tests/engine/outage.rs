@@ -136,6 +136,19 @@ async fn an_ack_that_could_not_be_sent_is_sent_again() {
 }
 
 #[tokio::test]
+async fn an_ack_whose_reply_is_cut_off_counts_as_heard() {
+    let stage = Stage::new(Settings::default()).await;
+    let told = Arc::new(Inbox::new());
+    stage.store.fail("ack", Fault::After, 1);
+    let running = Running::start(stage.builder().on_cleanup(recorder(&told))).await;
+    stage.track("a", 10).await;
+    let settled = running.settled("a", 1).await;
+    assert!(matches!(&settled[0], Seen::Settled { settled: Settled::Settled, .. }), "{settled:?}");
+    let totals = running.stop().await.totals;
+    assert_eq!((totals.done, totals.lost, told.items().len()), (1, 0, 1));
+}
+
+#[tokio::test]
 async fn an_ack_that_could_not_be_sent_is_given_up_when_its_lease_ends() {
     let stage = Stage::new(lease(300)).await;
     let told = Arc::new(Inbox::new());
@@ -194,23 +207,46 @@ async fn scripts_flushed_under_load_are_no_trouble() {
 async fn a_key_of_another_type_in_one_shard_does_not_stop_the_others() {
     let server = Server::start();
     let stage = Stage::on(&server, Settings::default().shards(4)).await;
-    let told = Arc::new(Inbox::new());
-    let name = stage.namespace.name().unwrap().as_str().to_owned();
-    let key = format!("{{fw:{name}:2}}:open");
-    let () = redis::cmd("DEL").arg(&key).query_async(&mut server.connection().await).await.unwrap();
-    let () = redis::cmd("SET").arg(&key).arg("x").query_async(&mut server.connection().await).await.unwrap();
-    let running = Running::start(stage.builder().on_cleanup(recorder(&told))).await;
-    let mut tracked = Vec::new();
-    for i in 0..40 {
-        let id = i.to_string();
-        let expires_at = forewarn::ExpiresAt::from_millis(stage.now().await + 50).unwrap();
-        if crc32fast::hash(id.as_bytes()) % 4 != 2 {
-            stage.namespace.track(id.as_str(), expires_at).await.unwrap();
-            tracked.push(id);
+    let (told, go) = (Arc::new(Inbox::new()), Arc::new(Notify::new()));
+    let handler = {
+        let (told, go) = (Arc::clone(&told), Arc::clone(&go));
+        move |delivery: Delivery| {
+            let (told, go) = (Arc::clone(&told), Arc::clone(&go));
+            async move {
+                let going = go.notified();
+                told.push(delivery.id().to_string());
+                if delivery.id().as_bytes().len() < 3 {
+                    going.await;
+                }
+            }
         }
+    };
+    let running = Running::start(stage.builder().concurrency(64).on_cleanup(handler)).await;
+    let (bad, good): (Vec<String>, Vec<String>) =
+        (0..40).map(|i| i.to_string()).partition(|id| crc32fast::hash(id.as_bytes()) % 4 == 2);
+    for id in bad.iter().chain(&good) {
+        stage.track(id, 50).await;
     }
-    for id in &tracked {
+    told.wait_for(40).await;
+    let mut connection = server.connection().await;
+    let key = format!("{{fw:{}:2}}:open", stage.namespace.name().unwrap());
+    let () = redis::cmd("SET").arg(&key).arg("somebody else's").query_async(&mut connection).await.unwrap();
+    // All acks leave in one call, and those of one shard are refused.
+    go.notify_waiters();
+    for id in &good {
+        let settled = running.settled(id, 1).await;
+        assert!(matches!(&settled[0], Seen::Settled { settled: Settled::Settled, .. }), "{settled:?}");
+    }
+    let error = running.wait("the outage", |seen| matches!(seen, Seen::OutageStarted(_))).await;
+    assert!(matches!(&error, Seen::OutageStarted(error) if error.contains(&key)), "{error:?}");
+    // Claims go on as well.
+    let later: Vec<String> = (100..120).map(|i| i.to_string()).collect();
+    let later: Vec<&String> = later.iter().filter(|id| crc32fast::hash(id.as_bytes()) % 4 != 2).collect();
+    for id in &later {
+        stage.track(id, 50).await;
+    }
+    for id in &later {
         running.settled(id, 1).await;
     }
-    running.stop().await;
+    running.crash().await;
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use forewarn::engine::{Happening, Loss, WorkerBuilder};
 use forewarn::model::{Failure, Id, LeadTime};
-use forewarn::store::redis::RedisStore;
+use forewarn::store::redis::{RedisOptions, RedisStore};
 use forewarn::store::{DeadlineView, Settled, Store};
 use forewarn::{Forewarn, Namespace, Settings, StopReport, Worker, WorkerError};
 use tokio::task::JoinHandle;
@@ -35,7 +35,19 @@ impl Stage {
 
     /// A namespace that was never configured.
     pub(crate) async fn unconfigured(server: &Server) -> Self {
-        let store = FaultyStore::new(Arc::new(RedisStore::connect(&server.url()).await.unwrap()));
+        Self::open(server, RedisOptions::default()).await
+    }
+
+    /// A namespace whose workers look only once an hour: whatever they do in time, they were told of or knew.
+    pub(crate) async fn unpolled(server: &Server, settings: Settings) -> Self {
+        let options = RedisOptions { max_poll: HOUR, ..RedisOptions::default() };
+        let stage = Self::open(server, options).await;
+        stage.namespace.apply(settings).await.unwrap();
+        stage
+    }
+
+    async fn open(server: &Server, options: RedisOptions) -> Self {
+        let store = FaultyStore::new(Arc::new(RedisStore::open(&server.url(), options).await.unwrap()));
         let forewarn = Forewarn::with_store(Arc::<FaultyStore>::clone(&store));
         Self { store, namespace: forewarn.namespace(harness::namespace()) }
     }
@@ -65,6 +77,9 @@ impl Stage {
         self.store.show(name, &Id::new(id).unwrap()).await.unwrap()
     }
 }
+
+/// Longer than any test waits.
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
 /// Settings with a lease of so many milliseconds, and no reminder.
 pub(crate) fn lease(ms: u64) -> Settings {
