@@ -213,7 +213,7 @@ impl Process {
         let program = kind.program().unwrap_or_else(|| panic!("no {kind} server at hand; `make test` installs it"));
         let port = port.to_string();
         let mut watchdog = Command::new("sh")
-            .args(["-c", include_str!("watchdog.sh"), "watchdog"])
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/harness/watchdog.sh"))
             .arg(directory)
             .arg(program)
             .args(["--port", &port, "--bind", "127.0.0.1", "--dir"])
