@@ -8,6 +8,7 @@ mod error;
 pub mod redis;
 mod reply;
 mod request;
+mod view;
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
@@ -18,11 +19,11 @@ use crate::model::{Id, Mode, Name, Pause, Renew, Track};
 
 pub use error::StoreError;
 pub use reply::{
-    Applied, Checked, Claim, Claims, Configured, Counters, DeadlineView, DeliveryState, DeliveryView, DropReason,
-    Dropped, Expired, Listed, Next, Parked, ParkedPage, Preview, Registered, Removed, Renewed, Replaced, Requeued,
-    RouteStats, Settled, Stats, Token, Tracked,
+    Applied, Checked, Claim, Claims, Configured, DropReason, Dropped, Expired, Next, Parked, ParkedPage, Preview,
+    Registered, Removed, Renewed, Replaced, Requeued, Settled, Token, Tracked,
 };
 pub use request::{Change, Failing, ListQuery, ParkedQuery, Shelf, Verdict};
+pub use view::{Counters, DeadlineView, DeliveryState, DeliveryView, Listed, RouteStats, Stats};
 
 /// The instants (store's clock, ms) at which something became due earlier than a sleeping worker knew.
 ///
