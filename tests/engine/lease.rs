@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use forewarn::engine::Loss;
-use forewarn::store::Settled;
+use forewarn::store::{DropReason, Settled};
 use forewarn::{Delivery, Settings};
 use tokio::sync::Notify;
 
 use crate::faulty_store::Fault;
-use crate::harness::{Inbox, within};
-use crate::stage::{Running, Seen, Stage, lease};
+use crate::harness::{Inbox, Kind, Server, within};
+use crate::stage::{Running, Seen, Stage, lead, lease};
 
 /// A handler that tells when it starts and ends when the test says so or it is cancelled; it tells which.
 fn patient(
@@ -128,6 +128,35 @@ async fn what_was_removed_while_it_waited_for_its_handler_is_not_run() {
     running.wait("the loss", |seen| matches!(seen, Seen::Lost { id, .. } if id == "gone")).await;
     assert_eq!(handled.items(), ["still here"]);
     assert!(stage.store.calls("recheck") >= 1);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_raw_client_removed_while_it_waited_is_not_run() {
+    let server = Server::shared(Kind::Redis);
+    let stage = Stage::on(server, Settings::default().remind(lead(5_000))).await;
+    let (handled, go) = (Arc::new(Inbox::new()), Arc::new(Notify::new()));
+    stage.store.fail("claim", Fault::Held(Arc::clone(&go)), 1);
+    let on_reminder = {
+        let handled = Arc::clone(&handled);
+        move |_| {
+            handled.push(());
+            async {}
+        }
+    };
+    let running = Running::start(stage.builder().on_reminder(on_reminder).on_cleanup(|_| async {})).await;
+    stage.track("a", 5_050).await;
+    within("the claim", stage.store.called("claim that took something", 1)).await;
+    let key = format!("{{fw:{}:0}}:exp", stage.namespace.name().unwrap());
+    let mut zrem = redis::cmd("ZREM");
+    zrem.arg(key).arg("a");
+    let removed: i64 = zrem.query_async(&mut server.connection().await).await.unwrap();
+    assert_eq!(removed, 1);
+    stage.pass(60).await;
+    go.notify_one();
+    let lost = running.wait("the loss", |seen| matches!(seen, Seen::Lost { .. })).await;
+    assert!(matches!(lost, Seen::Lost { loss: Loss::Dropped(DropReason::Superseded), .. }), "{lost:?}");
+    assert_eq!(handled.items().len(), 0);
     running.stop().await;
 }
 

@@ -26,6 +26,22 @@ async fn a_sleeping_worker_is_woken_by_an_earlier_deadline() {
 }
 
 #[tokio::test]
+async fn what_is_said_while_a_claim_is_under_way_is_heard() {
+    let stage = Stage::unpolled(Server::shared(Kind::Redis), Settings::default()).await;
+    let go = Arc::new(Notify::new());
+    stage.store.fail("claim", Fault::Held(Arc::clone(&go)), 1);
+    let running = Running::start(stage.builder().max_poll(HOUR).on_cleanup(|_| async {})).await;
+    stage.track("a", 10).await;
+    stage.store.called("claim that took something", 1).await;
+    // The answer on its way knows of nothing more.
+    stage.track("b", 100).await;
+    stage.pass(20).await;
+    go.notify_one();
+    running.settled("b", 1).await;
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn a_worker_wakes_by_itself_when_the_next_thing_is_due() {
     let stage = Stage::unpolled(Server::shared(Kind::Redis), Settings::default().remind(lead(100))).await;
     // Tracked before it starts: nobody tells it, the first claim does.
