@@ -1,5 +1,5 @@
--- P0, the common renewal: every id alive, old and new e outside every lead and ahead of every cursor. Then a set is a
--- ZADD. Anything else goes on to the rest of the script; nothing is written yet. Stands before any further closure.
+-- P0, the common renewal: every id alive, old and new e outside every lead and ahead of every cursor, and none earlier
+-- than before, which might have to wake somebody. Then a set is a ZADD. Anything else goes on to the rest of the script; nothing is written yet. Stands before any further closure.
 -- ARGV[A + 1] mode, then triples id, e, payload
 do
   local mode, read = ARGV[A + 1], call('HMGET', cur, 'v', unpack(lead_texts))
@@ -22,7 +22,7 @@ do
     for k = 1, plain and #ids or 0 do
       local e_text, old = ARGV[A + 3 * k], tonumber(scores[k] or 0)
       local e = tonumber(e_text)
-      if old <= far or e <= far or ARGV[A + 3 * k + 1] ~= '' then plain = false; break end
+      if old <= far or e < old or ARGV[A + 3 * k + 1] ~= '' then plain = false; break end
       if e == old then answers[k] = 'unchanged'
       else
         answers[k] = moved
