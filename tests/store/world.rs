@@ -60,7 +60,7 @@ pub(crate) struct World<'a> {
     given: BTreeMap<(String, Bytes), i64>,
     /// Routes whose worker sleeps.
     sleeping: BTreeMap<String, bool>,
-    /// Ids last written by a raw client: nobody is woken for them.
+    /// Ids ever written by a raw client: nobody is woken for that.
     raw: std::collections::BTreeSet<Bytes>,
     latest: i64,
     small_steps: bool,
@@ -191,10 +191,11 @@ impl<'a> World<'a> {
             Op::Leads { .. } | Op::Route { .. } | Op::DropRoute { .. } | Op::Pause { .. } => self.change(op).await?,
             Op::TrackMany { entries, .. } | Op::RenewMany { entries } => {
                 self.set(op).await?;
-                for (at, (index, _)) in entries.iter().enumerate() {
-                    // Between the two sets of an id that comes twice the ledger sees nothing.
-                    if entries[..at].iter().any(|(other, _)| other == index) {
-                        hand = Hand::Raw;
+                let comes_twice = |at: usize| entries[..at].iter().any(|(other, _)| *other == entries[at].0);
+                if (0..entries.len()).any(comes_twice) {
+                    // Between the two sets of an id the ledger sees nothing.
+                    hand = Hand::Raw;
+                    for (index, _) in entries {
                         before.remove(id(*index).as_bytes());
                         self.ledger.note_unseen(id(*index).as_bytes(), &self.model);
                     }
@@ -203,7 +204,6 @@ impl<'a> World<'a> {
             _ => self.set(op).await?,
         }
         self.ledger.note_sets(&before, &self.model, hand);
-        self.note_raw(&before, op);
         let store = self.snapshot().await;
         self.model.compare(&store)?;
         self.check_wake(&store)
@@ -321,6 +321,7 @@ impl<'a> World<'a> {
         };
         let id = id(index);
         let shard = shard_of(id.as_bytes(), self.model.rules.shards);
+        self.raw.insert(id.as_bytes().to_vec());
         let mut raw = redis::cmd(command);
         raw.arg(key("fw", self.name.as_str(), shard, key_name));
         match op {
@@ -555,22 +556,10 @@ impl<'a> World<'a> {
         applied.map(drop).map_err(|error| format!("configure: {error}"))
     }
 
-    fn note_raw(&mut self, before: &BTreeMap<Bytes, Score>, op: &Op) {
-        match op {
-            Op::RawSet { id: index, .. } | Op::RawScore { id: index, .. } => {
-                self.raw.insert(id(*index).as_bytes().to_vec());
-            }
-            Op::Claim { .. } => {}
-            _ => {
-                let armed = &self.model.armed;
-                self.raw.retain(|id| armed.get(id) == before.get(id));
-            }
-        }
-    }
-
     /// A worker that sleeps is woken for whatever a script makes due earlier than it knew.
     fn check_wake(&mut self, store: &Snapshot) -> Result<(), String> {
-        if self.ledger.repeats_allowed {
+        // What a clock that went back makes due again is found by the next look.
+        if self.ledger.repeats_allowed || self.model.now < self.latest {
             return Ok(());
         }
         for (route, sleeps) in self.sleeping.iter_mut().filter(|(_, sleeps)| **sleeps) {

@@ -75,6 +75,13 @@ impl Model {
             self.end_life(&mut taking, &id, e, next)?;
         }
         self.crossed.retain(|place, until| *until > self.now || after.crossed.contains_key(place));
+        for claim in &reply.claims {
+            let (_, _, notice) = parse_token(claim.token.as_bytes()).ok_or("odd token")?;
+            let payload = if notice.kind.is_cleanup() { self.moved.get(&notice) } else { self.payloads.get(&notice.id) };
+            if claim.payload.as_ref() != payload {
+                return Err(format!("{notice:?} carries {:?}, not {payload:?}", claim.payload));
+            }
+        }
         if let Some((notice, _)) = taking.handed.pop_first() {
             return Err(format!("{notice:?} was handed out though it was not due on {route}"));
         }
@@ -329,10 +336,6 @@ impl Model {
         let told = (claim.notice.kind.to_stored(), claim.notice.expires_at_ms, claim.notice.id.as_bytes());
         if told != (notice.kind.text(), notice.e.floor(), &notice.id[..]) {
             return Err(format!("the claim of {notice:?} tells {:?}", claim.notice));
-        }
-        let payload = if notice.kind.is_cleanup() { self.moved.get(notice) } else { self.payloads.get(&notice.id) };
-        if claim.payload.as_ref() != payload {
-            return Err(format!("{notice:?} carries {:?}, not {payload:?}", claim.payload));
         }
         let queue = self.queues.entry(taking.lane.name.clone()).or_default();
         queue.insert(notice.clone(), Delivery { c, ..expected });

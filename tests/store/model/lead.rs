@@ -38,24 +38,20 @@ impl Model {
                 }
                 continue;
             }
-            let speaks = unswept
-                || !covered
-                    && match self.rules.late {
+            // What a set makes speak is put there by the set, never left to the sweep: its event says so.
+            if ahead {
+                self.silent.insert((lead, id.to_vec()), e);
+            }
+            if !covered {
+                let speaks = unswept
+                    || match self.rules.late {
                         Late::Fire => true,
                         Late::Crossing => living.is_some() && !was_inside && self.may_cross(lead, id),
                         _ => false,
                     };
-            if speaks {
-                if ahead {
-                    self.silent.remove(&(lead, id.to_vec()));
-                } else if !covered {
+                if speaks {
                     self.schedule(lead, e, id, self.now, true, None);
-                }
-            } else {
-                if ahead {
-                    self.silent.insert((lead, id.to_vec()), e);
-                }
-                if !covered && !unspoken.is_empty() {
+                } else if !unspoken.is_empty() {
                     self.schedule(lead, e, id, self.now, true, Some(&unspoken));
                 }
             }

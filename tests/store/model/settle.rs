@@ -123,9 +123,14 @@ impl Model {
             }
         }
         self.parked.remove(&key);
-        let natural = matches!(notice.kind, Kind::Reminder(lead) if self.now == notice.e.floor() - lead);
-        let on_set = !notice.kind.is_cleanup() && !natural;
-        self.put(route, notice.clone(), Delivery::ready(self.now, on_set));
+        // It was due when it was due: what it is sent with stays honest.
+        let at = match notice.kind {
+            Kind::Reminder(lead) => notice.e.floor() - lead,
+            Kind::Expired => self.now.min(notice.e.floor() + self.rules.grace),
+            Kind::Ended => self.now,
+        };
+        let queue = self.queues.entry(route.to_owned()).or_default();
+        queue.entry(notice.clone()).or_insert_with(|| Delivery::ready(at, false));
         Requeued::Requeued
     }
 
