@@ -1,0 +1,15 @@
+//! The port `Store` against its contract: a reference model under random histories, and readable examples of each clause.
+//!
+//! Runs on every server at hand. Time is virtual except where a test is about the server itself.
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop at the first surprise")]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod histories;
+mod ledger;
+mod model;
+mod operation;
+mod snapshot;
+mod words;
+mod world;
