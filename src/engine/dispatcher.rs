@@ -99,8 +99,6 @@ impl Dispatcher {
     async fn ready(&self) -> OwnedSemaphorePermit {
         let Ok(mut slots) = Arc::clone(&self.slots).acquire_owned().await else { return std::future::pending().await };
         self.due().await;
-        // Handlers that end in this very moment free their slots for this claim.
-        tokio::task::yield_now().await;
         let more = self.slots.available_permits().min(self.pace.batch as usize - 1);
         let more = u32::try_from(more).unwrap_or(u32::MAX);
         if let Ok(more) = Arc::clone(&self.slots).try_acquire_many_owned(more) {

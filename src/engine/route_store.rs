@@ -156,12 +156,9 @@ impl RouteStore {
             }
             Ok(_) => (Change::add_route(self.route.clone()), None),
             Err(StoreError::Unconfigured { .. }) => {
-                let mut routes = known.routes.clone();
-                if !routes.iter().any(|route| route.name == self.route.name) {
-                    routes.push(self.route.clone());
-                }
-                let change = Change { settings: Some(known.settings.clone()), routes, ..Change::default() };
-                (change, Some(known.paused.clone()))
+                let Configured { settings, routes, paused, .. } = &*known;
+                let change = Change { settings: Some(settings.clone()), routes: routes.clone(), ..Change::default() };
+                (change, Some(paused.clone()))
             }
             Err(error) => return Err(error),
         };

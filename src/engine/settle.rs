@@ -144,8 +144,6 @@ impl Settler {
             };
             let Some(first) = first else { return false };
             self.pending.push(first);
-            // Lets handlers that end in this very moment be heard, without waiting for any that does not.
-            tokio::task::yield_now().await;
         }
         while self.pending.len() < Self::BATCH {
             let Ok(ended) = self.inbox.try_recv() else { break };

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use forewarn::store::Settled;
+use forewarn::store::{Change, Settled};
 use forewarn::{Delivery, Settings};
 use tokio::sync::Notify;
 
@@ -102,6 +102,19 @@ async fn a_flushed_server_gets_the_settings_back_and_nothing_is_handed_out_twice
     let settled = running.settled("held", 1).await;
     assert!(matches!(&settled[0], Seen::Settled { settled: Settled::Stale, .. }), "{settled:?}");
     assert!(hand_outs(&told.items()).values().all(|times| *times == 1), "{told:?}");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_route_dropped_under_its_worker_is_registered_again() {
+    let stage = Stage::new(Settings::default()).await;
+    let running = Running::start(stage.builder().route("own").on_cleanup(|_| async {})).await;
+    let drop_routes = vec!["own".parse().unwrap()];
+    stage.namespace.configure(&Change { drop_routes, ..Change::default() }).await.unwrap();
+    running.wait("the route to be registered again", |seen| *seen == Seen::Reapplied).await;
+    stage.track("a", 10).await;
+    running.settled("a", 1).await;
+    assert_eq!(running.count(|seen| matches!(seen, Seen::OutageStarted(_))), 0);
     running.stop().await;
 }
 
