@@ -63,9 +63,8 @@ impl Ledger {
                 continue;
             }
             let old = old.filter(|_| hand != Hand::Recurrence);
-            let voices = (model.rules.leads.iter())
-                .map(|lead| (*lead, self.voice(model, id, *e, old, *lead, hand)))
-                .collect();
+            let voices =
+                (model.rules.leads.iter()).map(|lead| (*lead, self.voice(model, id, *e, old, *lead, hand))).collect();
             self.serial += 1;
             self.last.insert(id.clone(), self.serial);
             self.sets.insert(id.clone(), Set { serial: self.serial, at: model.now, e: *e, voices });

@@ -6,8 +6,7 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 use crate::model::Place;
 
 /// Ids whose bytes sort differently in other locales, some the beginning of others.
-pub(crate) const IDS: [&[u8]; 11] =
-    [b"a", b"a ", b"a:B", b"B", b"_", b"-", b"~", b"~~", b"\xE9", b"\xFF", b"\xFF\xFF"];
+pub(crate) const IDS: [&[u8]; 11] = [b"a", b"a ", b"a:B", b"B", b"_", b"-", b"~", b"~~", b"\xE9", b"\xFF", b"\xFF\xFF"];
 
 /// The names of the routes a history may have.
 pub(crate) const ROUTES: [&str; 3] = ["main", "mail", "audit"];
@@ -24,34 +23,106 @@ pub(crate) const TOLERANCE: i64 = 5;
 /// One thing that happens. Times are relative to the clock at that moment.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Op {
-    Track { mode: Mode, id: u8, ttl: i64, payload: Option<u8> },
+    Track {
+        mode: Mode,
+        id: u8,
+        ttl: i64,
+        payload: Option<u8>,
+    },
     /// One call with several entries; an id may come twice.
-    TrackMany { mode: Mode, entries: Vec<(u8, i64)> },
+    TrackMany {
+        mode: Mode,
+        entries: Vec<(u8, i64)>,
+    },
     /// Tracks an id with the very expiry it has.
-    TrackSame { mode: Mode, id: u8 },
-    Replace { mode: Mode, new: u8, old: u8, ttl: i64, payload: Option<u8> },
-    Renew { id: u8, ttl: i64, payload: Option<u8> },
-    RenewMany { entries: Vec<(u8, i64)> },
-    Remove { id: u8 },
-    Expire { id: u8 },
-    RawSet { id: u8, ttl: i64 },
+    TrackSame {
+        mode: Mode,
+        id: u8,
+    },
+    Replace {
+        mode: Mode,
+        new: u8,
+        old: u8,
+        ttl: i64,
+        payload: Option<u8>,
+    },
+    Renew {
+        id: u8,
+        ttl: i64,
+        payload: Option<u8>,
+    },
+    RenewMany {
+        entries: Vec<(u8, i64)>,
+    },
+    Remove {
+        id: u8,
+    },
+    Expire {
+        id: u8,
+    },
+    RawSet {
+        id: u8,
+        ttl: i64,
+    },
     /// A raw client writes this very score.
-    RawScore { id: u8, score: f64 },
-    RawRemove { id: u8 },
-    Every { id: u8, period: i64 },
-    Claim { route: u8, limit: u32, lease: i64 },
-    Settle { verb: Verb, pick: u8, is_stale: bool },
-    SettleAll { verb: Verb },
+    RawScore {
+        id: u8,
+        score: f64,
+    },
+    RawRemove {
+        id: u8,
+    },
+    Every {
+        id: u8,
+        period: i64,
+    },
+    Claim {
+        route: u8,
+        limit: u32,
+        lease: i64,
+    },
+    Settle {
+        verb: Verb,
+        pick: u8,
+        is_stale: bool,
+    },
+    SettleAll {
+        verb: Verb,
+    },
     /// The workers forget what they hold.
     Crash,
-    Forward { ms: i64 },
-    Back { ms: i64 },
-    Leads { set: u8 },
-    Route { route: u8, reminders: bool, cleanups: bool, only: Option<i64> },
-    DropRoute { route: u8 },
-    Pause { route: Option<u8>, reminders: bool, cleanups: bool, paused: bool },
-    Requeue { place: Place, pick: u8 },
-    Discard { place: Place, pick: u8 },
+    Forward {
+        ms: i64,
+    },
+    Back {
+        ms: i64,
+    },
+    Leads {
+        set: u8,
+    },
+    Route {
+        route: u8,
+        reminders: bool,
+        cleanups: bool,
+        only: Option<i64>,
+    },
+    DropRoute {
+        route: u8,
+    },
+    Pause {
+        route: Option<u8>,
+        reminders: bool,
+        cleanups: bool,
+        paused: bool,
+    },
+    Requeue {
+        place: Place,
+        pick: u8,
+    },
+    Discard {
+        place: Place,
+        pick: u8,
+    },
 }
 
 /// What is done with a claim.
@@ -203,7 +274,9 @@ fn ops(mix: Mix) -> BoxedStrategy<Op> {
     let mut choices: Vec<(u32, BoxedStrategy<Op>)> = vec![
         (
             14,
-            (mode(), id(), ttl(), payload()).prop_map(|(mode, id, ttl, payload)| Op::Track { mode, id, ttl, payload }).boxed(),
+            (mode(), id(), ttl(), payload())
+                .prop_map(|(mode, id, ttl, payload)| Op::Track { mode, id, ttl, payload })
+                .boxed(),
         ),
         (4, (mode(), entries()).prop_map(|(mode, entries)| Op::TrackMany { mode, entries }).boxed()),
         (2, (mode(), id()).prop_map(|(mode, id)| Op::TrackSame { mode, id }).boxed()),
@@ -218,10 +291,7 @@ fn ops(mix: Mix) -> BoxedStrategy<Op> {
         (4, id().prop_map(|id| Op::Remove { id }).boxed()),
         (4, id().prop_map(|id| Op::Expire { id }).boxed()),
         (2, (id(), 1i64..25).prop_map(|(id, period)| Op::Every { id, period }).boxed()),
-        (
-            26,
-            (0u8..3, limit, 1i64..10).prop_map(|(route, limit, lease)| Op::Claim { route, limit, lease }).boxed(),
-        ),
+        (26, (0u8..3, limit, 1i64..10).prop_map(|(route, limit, lease)| Op::Claim { route, limit, lease }).boxed()),
         (
             14,
             (verb(), any::<u8>(), prop::bool::weighted(0.2))

@@ -45,11 +45,7 @@ impl Score {
         let digits = self.0.trunc().to_string().len();
         let places = 17usize.saturating_sub(digits);
         let written = format!("{:.places$}", self.0);
-        if written.contains('.') {
-            written.trim_end_matches('0').trim_end_matches('.').to_owned()
-        } else {
-            written
-        }
+        if written.contains('.') { written.trim_end_matches('0').trim_end_matches('.').to_owned() } else { written }
     }
 
     pub(crate) fn parse(text: &str) -> Option<Self> {

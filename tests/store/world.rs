@@ -84,7 +84,8 @@ fn bytes(payload: Option<u8>) -> Option<Bytes> {
 }
 
 fn settings(rules: &Rules) -> Settings {
-    let mut settings = Settings::default().grace(ms(rules.grace)).late(rules.late).shards(rules.shards).cleanup(rules.cleanup);
+    let mut settings =
+        Settings::default().grace(ms(rules.grace)).late(rules.late).shards(rules.shards).cleanup(rules.cleanup);
     settings.remind = rules.leads.iter().map(|lead| LeadTime::from_millis(*lead).expect("a good lead")).collect();
     settings.on_rearm = if rules.delivers { OnRearm::Deliver } else { OnRearm::Supersede };
     settings.min_repeat = rules.min_repeat.map(ms);
@@ -275,7 +276,8 @@ impl<'a> World<'a> {
                     return Ok(());
                 }
                 let entry = Track { id: new.clone(), expires_at: expiry(at), payload: payload.clone() };
-                let answer = store.replace(name, *mode, &entry, &old).await.map_err(|error| format!("replace: {error}"))?;
+                let answer =
+                    store.replace(name, *mode, &entry, &old).await.map_err(|error| format!("replace: {error}"))?;
                 let expected = self.model.replace(*mode, new.as_bytes(), at, payload.as_deref(), old.as_bytes());
                 self.note(&answer);
                 same("replace", &answer, &expected)
@@ -493,7 +495,8 @@ impl<'a> World<'a> {
         let mut members = self.model.parked.iter().filter(|((at, route, notice), _)| {
             *at == place && *route == entry.route.as_str() && crate::world::is_same(notice, &entry.notice)
         });
-        let Some(((_, route, notice), stored)) = members.next().map(|(key, stored)| (key.clone(), stored.clone())) else {
+        let Some(((_, route, notice), stored)) = members.next().map(|(key, stored)| (key.clone(), stored.clone()))
+        else {
             return Err(format!("{entry:?} is parked and should not be"));
         };
         same("the parked payload", &entry.payload, &stored.payload)?;
@@ -633,4 +636,3 @@ pub(crate) fn is_same(model: &Notice, port: &forewarn::model::Notice) -> bool {
     let told = (port.kind.to_stored(), port.expires_at_ms, port.id.as_bytes());
     told == (model.kind.text(), model.e.floor(), &model.id[..])
 }
-

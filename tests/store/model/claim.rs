@@ -49,16 +49,8 @@ impl Model {
                 return Err(format!("{notice:?} was handed out twice in one claim"));
             }
         }
-        let mut taking = Taking {
-            lane,
-            lease,
-            reply,
-            after,
-            handed,
-            dropped: BTreeMap::new(),
-            lapsed: 0,
-            quarantined: 0,
-        };
+        let mut taking =
+            Taking { lane, lease, reply, after, handed, dropped: BTreeMap::new(), lapsed: 0, quarantined: 0 };
         let stored = self.frontiers.clone();
         self.ride_out_clock_step(None);
         self.quarantine(&mut taking);
@@ -77,7 +69,8 @@ impl Model {
         self.crossed.retain(|place, until| *until > self.now || after.crossed.contains_key(place));
         for claim in &reply.claims {
             let (_, _, notice) = parse_token(claim.token.as_bytes()).ok_or("odd token")?;
-            let payload = if notice.kind.is_cleanup() { self.moved.get(&notice) } else { self.payloads.get(&notice.id) };
+            let payload =
+                if notice.kind.is_cleanup() { self.moved.get(&notice) } else { self.payloads.get(&notice.id) };
             if claim.payload.as_ref() != payload {
                 return Err(format!("{notice:?} carries {:?}, not {payload:?}", claim.payload));
             }
@@ -268,7 +261,8 @@ impl Model {
                 if (claim.due_at_ms, claim.on_set) != (due_at, false) {
                     return Err(format!("{notice:?} tells due_at {}, on_set {}", claim.due_at_ms, claim.on_set));
                 }
-                let expected = Delivery { at: self.now + taking.lease, n: 1, c: 0, due_at, on_set: false, put_off: false };
+                let expected =
+                    Delivery { at: self.now + taking.lease, n: 1, c: 0, due_at, on_set: false, put_off: false };
                 let record = self.records.get(&(lane.name, notice.clone())).cloned().unwrap_or_default();
                 self.check_claim(taking, claim, notice, expected, &record)?;
             } else {
@@ -278,13 +272,7 @@ impl Model {
         Ok(())
     }
 
-    fn end_life(
-        &mut self,
-        taking: &mut Taking<'_>,
-        id: &[u8],
-        e: Score,
-        next: Option<Score>,
-    ) -> Result<(), String> {
+    fn end_life(&mut self, taking: &mut Taking<'_>, id: &[u8], e: Score, next: Option<Score>) -> Result<(), String> {
         let notice = Notice::new(Kind::Expired, e, id);
         let payload = match next {
             Some(next) => {
@@ -322,7 +310,8 @@ impl Model {
         if let Kind::Reminder(lead) = notice.kind {
             let rest = self.rest(notice.e);
             let low = self.rules.next_smaller(lead) as f64;
-            if self.armed.get(&notice.id).map(|e| e.canonical()) != Some(notice.e) || rest <= low || rest > lead as f64 {
+            if self.armed.get(&notice.id).map(|e| e.canonical()) != Some(notice.e) || rest <= low || rest > lead as f64
+            {
                 return Err(format!("I1: {notice:?} was handed out with {rest} ms left"));
             }
         }

@@ -13,7 +13,10 @@ impl Model {
         differ(&mut wrong, "exp", &self.armed, &store.armed);
         let queues: BTreeMap<&String, BTreeMap<&Notice, Square>> = (self.queues.iter())
             .map(|(route, queue)| {
-                (route, queue.iter().map(|(notice, delivery)| (notice, (delivery.at, delivery.n, delivery.c))).collect())
+                (
+                    route,
+                    queue.iter().map(|(notice, delivery)| (notice, (delivery.at, delivery.n, delivery.c))).collect(),
+                )
             })
             .collect();
         for (route, expected) in &queues {
@@ -41,9 +44,8 @@ impl Model {
 
     /// A mark counts while its id is armed with that very expiry and the sweep has not come by; any other may go or stay.
     fn compare_marks(&mut self, store: &Snapshot, wrong: &mut Vec<String>) {
-        let counts = |place: &(i64, Bytes), e| {
-            self.armed.get(&place.1) == Some(e) && !self.is_swept(place.0, *e, &place.1)
-        };
+        let counts =
+            |place: &(i64, Bytes), e| self.armed.get(&place.1) == Some(e) && !self.is_swept(place.0, *e, &place.1);
         let expected: BTreeMap<_, _> = self.silent.iter().filter(|(place, e)| counts(place, e)).collect();
         let found: BTreeMap<_, _> = store.silent.iter().filter(|(place, e)| counts(place, e)).collect();
         differ(wrong, "skip", &expected, &found);
@@ -61,8 +63,11 @@ impl Model {
         differ(&mut wrong, "skip", &BTreeMap::new(), &store.silent);
         differ(&mut wrong, "crossed", &BTreeMap::new(), &store.crossed);
         differ(&mut wrong, "fail", &BTreeMap::new(), &store.records);
-        let moved: BTreeMap<_, _> =
-            store.payloads.iter().filter(|(field, _)| self.moved.keys().any(|notice| notice.to_bytes() == **field)).collect();
+        let moved: BTreeMap<_, _> = store
+            .payloads
+            .iter()
+            .filter(|(field, _)| self.moved.keys().any(|notice| notice.to_bytes() == **field))
+            .collect();
         differ(&mut wrong, "moved payloads", &nothing, &moved);
         if wrong.is_empty() { Ok(()) } else { Err(format!("I7: left over when all is settled\n{}", wrong.join("\n"))) }
     }

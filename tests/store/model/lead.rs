@@ -17,8 +17,8 @@ impl Model {
             let was_inside = living.is_some_and(|old| self.is_inside(old, lead));
             // Not yet swept counts as owed on every route, ready but never handed out on that one.
             let owes = self.rules.late == Late::Crossing && was_inside;
-            let unswept = owes
-                && living.is_some_and(|old| !self.is_swept(lead, old, id) && !self.is_silent(lead, old, id));
+            let unswept =
+                owes && living.is_some_and(|old| !self.is_swept(lead, old, id) && !self.is_silent(lead, old, id));
             let mut unspoken = BTreeSet::new();
             if let Some(old) = old.filter(|old| self.is_inside(*old, lead + self.rules.tolerance)) {
                 unspoken.extend(self.void_everywhere(&Notice::new(kind, old, id)));

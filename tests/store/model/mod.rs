@@ -273,12 +273,8 @@ impl Model {
     /// Parks a delivery: it is settled here and waits on a shelf.
     fn park(&mut self, place: Place, route: &str, notice: &Notice, record: &Record) {
         let payload = if notice.kind.is_cleanup() { self.moved.get(notice) } else { self.payloads.get(&notice.id) };
-        let stored = Stored {
-            at: self.now,
-            payload: payload.cloned(),
-            failures: record.failures,
-            lapses: record.lapses,
-        };
+        let stored =
+            Stored { at: self.now, payload: payload.cloned(), failures: record.failures, lapses: record.lapses };
         self.parked.insert((place, route.to_owned(), notice.clone()), stored);
         self.drop_void(route, notice);
     }

@@ -16,7 +16,9 @@ impl Model {
         let hands = |kind| self.hands_out(lane, kind);
         let (due_at, poll_at) = match told {
             // What is swept in silence may count as a backlog; it need not.
-            Next::Backlog if self.left_due(lane, true).is_empty() => return Err("I6: a backlog is reported and nothing is due".to_owned()),
+            Next::Backlog if self.left_due(lane, true).is_empty() => {
+                return Err("I6: a backlog is reported and nothing is due".to_owned());
+            }
             Next::Backlog => return Ok(()),
             // "Look again at once" says the same.
             Next::At { due_at_ms: Some(at), .. } if !due.is_empty() && at <= self.now => return Ok(()),
@@ -38,7 +40,10 @@ impl Model {
                 (due_at_ms, poll_at_ms)
             }
         };
-        if poll_at > self.now + MAX_POLL || poll_at < self.now || due_at.is_some_and(|due_at| poll_at > due_at.max(self.now)) {
+        if poll_at > self.now + MAX_POLL
+            || poll_at < self.now
+            || due_at.is_some_and(|due_at| poll_at > due_at.max(self.now))
+        {
             return Err(format!("poll at {poll_at} with due at {due_at:?} and now {}", self.now));
         }
         Ok(())
@@ -98,7 +103,10 @@ impl Model {
         for (id, e) in self.armed.iter().filter(|(id, e)| counts(id) && !e.is_odd()) {
             let end = Kind::Expired;
             if !self.stopped.cleanups && self.hands_out(lane, end) && lane.wants(end, &self.rules) {
-                events.push(((e.value() + self.rules.grace as f64).ceil() as i64, format!("{:?}", Notice::new(end, *e, id))));
+                events.push((
+                    (e.value() + self.rules.grace as f64).ceil() as i64,
+                    format!("{:?}", Notice::new(end, *e, id)),
+                ));
             }
             for lead in self.rules.leads.iter().copied() {
                 let kind = Kind::Reminder(lead);

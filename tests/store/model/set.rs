@@ -108,7 +108,8 @@ impl Model {
 
     /// C4: a step back of more than the tolerance rewinds the sweeps.
     pub(super) fn ride_out_clock_step(&mut self, shard: Option<u16>) {
-        for ((_, lead), frontier) in self.frontiers.iter_mut().filter(|((at, _), _)| shard.is_none_or(|shard| *at == shard))
+        for ((_, lead), frontier) in
+            self.frontiers.iter_mut().filter(|((at, _), _)| shard.is_none_or(|shard| *at == shard))
         {
             if frontier.score.value() > (self.now + lead + self.rules.tolerance) as f64 {
                 *frontier = Frontier::all((self.now + self.rules.next_smaller(*lead)) as f64);
