@@ -66,7 +66,8 @@ async fn a_notice_voided_under_its_handler_cancels_it() {
 
 #[tokio::test]
 async fn a_lease_that_cannot_be_extended_is_given_up_before_it_ends() {
-    let stage = Stage::new(lease(500)).await;
+    // A tenth of it is the margin, wide enough for a busy machine.
+    let stage = Stage::new(lease(3_000)).await;
     let ends = Arc::new(Inbox::new());
     let handler = {
         let (ends, store) = (Arc::clone(&ends), Arc::clone(&stage.store));
@@ -85,7 +86,7 @@ async fn a_lease_that_cannot_be_extended_is_given_up_before_it_ends() {
     let running = Running::start(stage.builder().on_cleanup(handler)).await;
     stage.track("a", 10).await;
     let left_ms = ends.wait_for(1).await[0];
-    assert!((0..=100).contains(&left_ms), "{left_ms} ms of the lease were left");
+    assert!((0..=600).contains(&left_ms), "{left_ms} ms of the lease were left");
     running.wait("the loss", |seen| matches!(seen, Seen::Lost { loss: Loss::Expired, .. })).await;
     // Nobody heard how it ended, so it is handed out again.
     stage.store.heal("extend");
