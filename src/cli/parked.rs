@@ -124,7 +124,7 @@ impl From<&Parked> for ParkedJson {
 }
 
 async fn list(forewarn: &Forewarn, shelf: Shelf, args: ListArgs) -> anyhow::Result<Exit> {
-    let query = ParkedQuery { event_id: None, route: args.route, offset: args.offset, limit: args.limit };
+    let query = ParkedQuery { route: args.route, offset: args.offset, limit: args.limit, ..ParkedQuery::default() };
     let page = forewarn.store().parked(&args.namespace, shelf, &query).await?;
     if args.json {
         let entries: Vec<_> = page.entries.iter().map(ParkedJson::from).collect();
@@ -156,7 +156,7 @@ fn row(parked: &Parked) -> [String; 8] {
 }
 
 async fn show(forewarn: &Forewarn, shelf: Shelf, args: ShowArgs) -> anyhow::Result<Exit> {
-    let query = ParkedQuery { event_id: Some(args.event_id), route: args.route, offset: 0, limit: PAGE };
+    let query = ParkedQuery { event_id: Some(args.event_id), route: args.route, limit: PAGE, ..ParkedQuery::default() };
     let page = forewarn.store().parked(&args.namespace, shelf, &query).await?;
     if page.entries.is_empty() {
         say(format_args!("event {} is not parked here", args.event_id));
@@ -191,7 +191,13 @@ fn parked_text(parked: &Parked, now_ms: i64) -> String {
 
 impl SelectArgs {
     fn query(&self, offset: u32) -> ParkedQuery {
-        ParkedQuery { event_id: self.event_id, route: self.route.clone(), offset, limit: PAGE }
+        ParkedQuery {
+            event_id: self.event_id,
+            route: self.route.clone(),
+            offset,
+            limit: PAGE,
+            ..ParkedQuery::default()
+        }
     }
 }
 

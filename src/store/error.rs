@@ -12,14 +12,16 @@ pub enum StoreError {
     #[error(transparent)]
     Invalid(#[from] Invalid),
     /// The namespace has no settings.
-    #[error("namespace \"{namespace}\" is not configured; create it with: forewarn namespace apply {namespace}")]
+    #[error(
+        "namespace \"{namespace}\" is not configured; forewarn namespace list tells which are, forewarn namespace apply {namespace} creates it"
+    )]
     Unconfigured {
         /// The namespace.
         namespace: Name,
     },
     /// The namespace has no such route.
     #[error(
-        "namespace \"{namespace}\" has no route \"{route}\"; add it with: forewarn namespace apply {namespace} --route {route}"
+        "namespace \"{namespace}\" has no route \"{route}\"; forewarn namespace show {namespace} tells which it has"
     )]
     NoRoute {
         /// The namespace.

@@ -67,6 +67,8 @@ pub struct ParkedQuery {
     pub event_id: Option<EventId>,
     /// Only those of this route.
     pub route: Option<Name>,
+    /// Only those of this deadline.
+    pub id: Option<Id>,
     /// Skip this many that match.
     pub offset: u32,
     /// At most this many; 0 means 100.

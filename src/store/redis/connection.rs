@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use redis::{
-    Client, Cmd, ConnectionInfo, ErrorKind, IntoConnectionInfo, Pipeline, RedisError, ServerErrorKind, Value,
+    Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, Pipeline, RedisError, ServerErrorKind,
+    Value,
     aio::{ConnectionManager, ConnectionManagerConfig, PubSub},
 };
 
@@ -43,6 +44,10 @@ impl Connection {
                 format!("is no Redis URL{detail}; write it as redis://[user:password@]host[:port][/db]"),
             )
         })?;
+        if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
+            // Refused if the program has installed one of its own, which is as good.
+            drop(rustls::crypto::ring::default_provider().install_default());
+        }
         let address = info.addr().to_string();
         let client = Client::open(info).map_err(|error| classify(&address, error))?;
         let config = ConnectionManagerConfig::new()

@@ -225,16 +225,39 @@ const MAX_RELOADS: usize = 8;
 /// The most entries in one script call: a longer one would hold the server up.
 const MAX_BATCH: usize = 500;
 
-/// Takes the parameter `prefix` out of a URL; everything else is the client's business.
+/// The parameters of a URL that the client understands.
+const CLIENT_PARAMETERS: [&str; 4] = ["protocol", "db", "user", "pass"];
+
+/// Takes the parameter `prefix` out of a URL and refuses those that nobody understands.
 fn take_prefix(url: &str) -> Result<(String, Option<Name>), StoreError> {
     let Some((base, query)) = url.split_once('?') else { return Ok((url.to_owned(), None)) };
-    let (ours, others): (Vec<&str>, Vec<&str>) = query.split('&').partition(|pair| pair.starts_with("prefix="));
-    let prefix = match ours.as_slice() {
-        [] => None,
-        [pair] => Some(Name::new("prefix", &pair["prefix=".len()..])?),
-        _ => return Err(Invalid::new("prefix", "is given twice in the store's URL; give it once").into()),
-    };
-    let rest = if others.is_empty() { base.to_owned() } else { format!("{base}?{}", others.join("&")) };
+    // A fragment belongs to the client, too.
+    let (query, fragment) = query.split_once('#').map_or((query, None), |(query, fragment)| (query, Some(fragment)));
+    let (mut prefix, mut others) = (None, Vec::new());
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=').unwrap_or((pair, "")) {
+            ("prefix", _) if prefix.is_some() => {
+                return Err(Invalid::new("prefix", "is given twice in the store's URL; give it once").into());
+            }
+            ("prefix", name) => prefix = Some(Name::new("prefix", name)?),
+            (known, _) if CLIENT_PARAMETERS.contains(&known) => others.push(pair),
+            (unknown, _) => {
+                let unknown = unknown.escape_debug();
+                return Err(Invalid::new(
+                    "store",
+                    format!("has the unknown parameter \"{unknown}\"; known are prefix and protocol"),
+                )
+                .into());
+            }
+        }
+    }
+    let mut rest = base.to_owned();
+    if !others.is_empty() {
+        rest = format!("{rest}?{}", others.join("&"));
+    }
+    if let Some(fragment) = fragment {
+        rest = format!("{rest}#{fragment}");
+    }
     Ok((rest, prefix))
 }
 
@@ -360,5 +383,8 @@ mod tests {
         assert_eq!(taken("redis://h?protocol=resp3&prefix=app"), ("redis://h?protocol=resp3".to_owned(), prefix));
         assert!(take_prefix("redis://h?prefix=A").unwrap_err().to_string().starts_with("prefix \"A\""));
         assert!(take_prefix("redis://h?prefix=a&prefix=b").is_err());
+        assert_eq!(taken("rediss://h?prefix=app#insecure").0, "rediss://h#insecure");
+        let unknown = take_prefix("redis://h?prefx=a").unwrap_err().to_string();
+        assert_eq!(unknown, "store has the unknown parameter \"prefx\"; known are prefix and protocol");
     }
 }

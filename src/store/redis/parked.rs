@@ -27,7 +27,8 @@ impl RedisStore {
         let limit = usize::try_from(if query.limit == 0 { 100 } else { query.limit }).unwrap_or(usize::MAX);
         let offset = usize::try_from(query.offset).unwrap_or(usize::MAX);
         let mut page = ParkedPage { entries: Vec::new(), total: 0 };
-        for shard in 0..scope.shards() {
+        let only = query.id.as_ref().map(|id| keys::shard_of(id.as_bytes(), scope.shards()));
+        for shard in (0..scope.shards()).filter(|shard| only.is_none_or(|only| only == *shard)) {
             self.read_shelf(&scope, shard, shelf, query, offset.saturating_add(limit), &mut page).await?;
         }
         page.entries.sort_by(|a, b| (a.parked_at_ms, &a.key).cmp(&(b.parked_at_ms, &b.key)));
@@ -78,7 +79,8 @@ impl RedisStore {
                 let route = Name::new("route", String::from_utf8_lossy(&key[..colon]))?;
                 let notice = reader.notice(&key[colon + 1..])?;
                 let other_route = query.route.as_ref().is_some_and(|wanted| *wanted != route);
-                if other_route || query.event_id.is_some_and(|wanted| wanted != notice.event_id()) {
+                let other_id = query.id.as_ref().is_some_and(|wanted| *wanted != notice.id);
+                if other_route || other_id || query.event_id.is_some_and(|wanted| wanted != notice.event_id()) {
                     continue;
                 }
                 let stored = reader.failures(&json)?;
