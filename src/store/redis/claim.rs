@@ -54,7 +54,7 @@ impl RedisStore {
         lease: Duration,
         crons: &mut Vec<Vec<NextByCron>>,
     ) -> Result<Claims, StoreError> {
-        let shards = self.scope(namespace).await?.shards();
+        let shards = self.scope_of_route(namespace, route).await?.0.shards();
         crons.resize(usize::from(shards), Vec::new());
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let requests: Vec<(u16, u32)> = (0..shards).map(|shard| (shard, share(limit, shards, shard, turn))).collect();
@@ -134,8 +134,7 @@ impl RedisStore {
 
     /// The places of tokens that do not look as they did when they were claimed.
     async fn suspects(&self, namespace: &Name, route: &Name, tokens: &[Token]) -> Result<Vec<usize>, StoreError> {
-        let scope = self.scope(namespace).await?;
-        let route = scope.route_number(route)?;
+        let (scope, route) = self.scope_of_route(namespace, route).await?;
         let reader = self.reader(namespace);
         let mut pipeline = Pipeline::new();
         let mut parts = Vec::new();

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use redis::{
-    Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, Pipeline, RedisError, ServerErrorKind,
-    Value,
+    Arg, Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, Pipeline, RedisError,
+    ServerErrorKind, Value,
     aio::{ConnectionManager, ConnectionManagerConfig, PubSub},
 };
 
@@ -64,13 +64,22 @@ impl Connection {
     /// Sends one command.
     pub(super) async fn command(&self, command: &Cmd) -> Result<Value, StoreError> {
         let reply = self.manager.clone().send_packed_command(command).await;
-        reply.and_then(Value::extract_error).map_err(|error| classify(&self.address, error))
+        match reply.and_then(Value::extract_error) {
+            Ok(value) => Ok(value),
+            Err(error) => Err(self.explain(error, key_of(command).as_slice()).await),
+        }
     }
 
     /// Sends commands in one round trip; the first error is that of all.
     pub(super) async fn pipeline(&self, pipeline: &Pipeline) -> Result<Vec<Value>, StoreError> {
-        let replies = self.send(pipeline).await?;
-        replies.into_iter().map(|reply| reply.extract_error().map_err(|error| classify(&self.address, error))).collect()
+        let mut values = Vec::new();
+        for (reply, command) in self.send(pipeline).await?.into_iter().zip(pipeline.cmd_iter()) {
+            match reply.extract_error() {
+                Ok(value) => values.push(value),
+                Err(error) => return Err(self.explain(error, key_of(command).as_slice()).await),
+            }
+        }
+        Ok(values)
     }
 
     /// Runs a script for each call, in one round trip. Calls that met an unloaded script, and only those, are sent again
@@ -94,8 +103,7 @@ impl Connection {
         for (reply, call) in replies.into_iter().zip(calls) {
             answers.push(match reply {
                 Ok(value) => Ok(value),
-                Err(error) if error.code() == Some("WRONGTYPE") => Err(self.name_wrong_key(&call.keys, error).await),
-                Err(error) => Err(classify(&self.address, error)),
+                Err(error) => Err(self.explain(error, &call.keys).await),
             });
         }
         Ok(answers)
@@ -129,23 +137,22 @@ impl Connection {
             .map_err(|error| classify(&self.address, error))
     }
 
-    /// The server does not say which key of a script is of the wrong type, so look.
-    async fn name_wrong_key(&self, shard_keys: &[String], error: RedisError) -> StoreError {
-        let mut pipeline = Pipeline::new();
-        for key in shard_keys {
-            pipeline.cmd("TYPE").arg(key);
-        }
-        let types = match self.pipeline(&pipeline).await {
-            Ok(types) => types,
-            Err(error) => return error,
-        };
-        for (place, (key, found)) in shard_keys.iter().zip(types).enumerate() {
-            let expected = keys::expected_type(place);
-            if let Value::SimpleString(found) = found
-                && found != "none"
-                && found != expected
-            {
-                return StoreError::WrongType { key: key.clone(), expected, found };
+    /// What an error means. The server does not say which key is of the wrong type, so look.
+    async fn explain(&self, error: RedisError, keys: &[String]) -> StoreError {
+        if error.code() == Some("WRONGTYPE") {
+            let mut pipeline = Pipeline::new();
+            for key in keys {
+                pipeline.cmd("TYPE").arg(key);
+            }
+            let types = self.send(&pipeline).await.unwrap_or_default();
+            for (key, found) in keys.iter().zip(types) {
+                let expected = keys::expected_type(key);
+                if let Value::SimpleString(found) = found
+                    && found != "none"
+                    && found != expected
+                {
+                    return StoreError::WrongType { key: key.clone(), expected, found };
+                }
             }
         }
         classify(&self.address, error)
@@ -174,6 +181,14 @@ impl Connection {
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connection").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// The key of a plain command: its first argument.
+fn key_of(command: &Cmd) -> Option<String> {
+    match command.args_iter().nth(1) {
+        Some(Arg::Simple(key)) => Some(String::from_utf8_lossy(key).into_owned()),
+        _ => None,
     }
 }
 

@@ -41,9 +41,13 @@ pub(super) fn shard_keys(stem: &str, routes: &[Name]) -> Vec<String> {
     fixed.chain(routes.iter().map(|route| format!("{stem}due:{route}"))).collect()
 }
 
-/// The type a key of a shard must have, by its place in [`shard_keys`].
-pub(super) fn expected_type(place: usize) -> &'static str {
-    SHARD_KEYS.get(place).map_or("zset", |(_, kind)| kind)
+/// The type a key must have.
+pub(super) fn expected_type(key: &str) -> &'static str {
+    match key.split_once("}:") {
+        // The registry is the only key without a hash tag, and the queues are all that is not in the table.
+        None => "hash",
+        Some((_, name)) => SHARD_KEYS.iter().find(|(known, _)| *known == name).map_or("zset", |(_, kind)| kind),
+    }
 }
 
 /// The shard of an id: CRC-32 (IEEE) of its bytes, modulo the number of shards.
@@ -64,6 +68,8 @@ mod tests {
         assert_eq!(keys[0], "{fw:session:3}:exp");
         assert_eq!(keys[14], "{fw:session:3}:due:main");
         assert!(keys.iter().all(|key| key.starts_with("{fw:session:3}:")));
+        let types = [&keys[0], &keys[1], &keys[14], &registry(&name("fw"))].map(|key| expected_type(key));
+        assert_eq!(types, ["zset", "hash", "zset", "hash"]);
     }
 
     #[test]

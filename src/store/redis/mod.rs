@@ -111,6 +111,17 @@ impl RedisStore {
         }
     }
 
+    /// The namespace and the number of a route that somebody else may have just added.
+    async fn scope_of_route(&self, namespace: &Name, route: &Name) -> Result<(Arc<Scope>, usize), StoreError> {
+        let scope = self.scope(namespace).await?;
+        if let Ok(number) = scope.route_number(route) {
+            return Ok((scope, number));
+        }
+        let scope = self.reload(namespace).await?;
+        let number = scope.route_number(route)?;
+        Ok((scope, number))
+    }
+
     async fn reload(&self, namespace: &Name) -> Result<Arc<Scope>, StoreError> {
         let read = self.read_configured(namespace).await;
         let mut scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);

@@ -105,14 +105,14 @@ impl RedisStore {
                 && present.settings == settings
                 && present.routes == routes
             {
-                self.register(namespace, present).await?;
+                self.register(namespace, present, true).await?;
                 return Ok(Applied { created: false, changed: false, configured: Arc::clone(present) });
             }
             let paused = present.as_ref().map(|present| present.paused.clone()).unwrap_or_default();
             let version = format!("{:016x}", fastrand::u64(..));
             let scope = Scope::new(&self.prefix, namespace, Arc::new(Configured { version, settings, routes, paused }));
             // The registry first: a crash in between leaves a name without settings, which the next apply mends.
-            self.register(namespace, &scope.configured).await?;
+            self.register(namespace, &scope.configured, present.is_some()).await?;
             let expected = present.as_ref().map(|present| present.version.clone()).unwrap_or_default();
             if !self.configure_shard(&scope, 0, &expected, change.first_start).await? {
                 continue;
@@ -212,11 +212,15 @@ impl RedisStore {
         }
     }
 
-    async fn register(&self, namespace: &Name, configured: &Configured) -> Result<(), StoreError> {
+    async fn register(&self, namespace: &Name, configured: &Configured, is_known: bool) -> Result<(), StoreError> {
         let entry = format!("{} {}", configured.settings.shards, configured.version);
-        let mut pipeline = Pipeline::new();
-        pipeline.cmd("HSET").arg(keys::registry(&self.prefix)).arg(namespace.as_str()).arg(entry);
-        self.connection.pipeline(&pipeline).await.map(drop)
+        let mut command = Cmd::new();
+        command.arg("HSET").arg(keys::registry(&self.prefix)).arg(namespace.as_str()).arg(entry);
+        match self.connection.command(&command).await {
+            // Settings may change on a full server; then the registry goes on with the version it knows.
+            Err(StoreError::Full { .. }) if is_known => Ok(()),
+            registered => registered.map(drop),
+        }
     }
 
     /// Whether the shard took the settings; not if it no longer has the expected version.

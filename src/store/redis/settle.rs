@@ -21,6 +21,7 @@ impl RedisStore {
         route: &Name,
         tokens: &[Token],
     ) -> Result<Vec<Settled>, StoreError> {
+        self.scope_of_route(namespace, route).await?;
         let reader = self.reader(namespace);
         let args = |scope: &Scope, chunk: &[&Token]| {
             let configured = &scope.configured;
@@ -42,6 +43,7 @@ impl RedisStore {
         route: &Name,
         failing: &[Failing],
     ) -> Result<Vec<Settled>, StoreError> {
+        self.scope_of_route(namespace, route).await?;
         let reader = self.reader(namespace);
         let args = |scope: &Scope, chunk: &[&Failing]| {
             let mut own = vec![number(scope.route_number(route)?)];
@@ -66,6 +68,7 @@ impl RedisStore {
         tokens: &[Token],
         lease: Duration,
     ) -> Result<Vec<Settled>, StoreError> {
+        self.scope_of_route(namespace, route).await?;
         let reader = self.reader(namespace);
         let args = |scope: &Scope, chunk: &[&Token]| {
             let mut own = vec![number(scope.route_number(route)?), number(span_ms(lease))];
@@ -81,6 +84,7 @@ impl RedisStore {
         route: &Name,
         tokens: &[Token],
     ) -> Result<Vec<Settled>, StoreError> {
+        self.scope_of_route(namespace, route).await?;
         let reader = self.reader(namespace);
         let args = |scope: &Scope, chunk: &[&Token]| {
             let mut own = vec![number(scope.route_number(route)?)];
