@@ -6,10 +6,20 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod cleanup;
+mod deadline;
 mod histories;
 mod ledger;
 mod model;
 mod operation;
+mod pause;
+mod reminder;
+mod route;
+mod scene;
+mod settings;
+mod settle;
+mod shelf;
 mod snapshot;
+mod view;
 mod words;
 mod world;
