@@ -7,6 +7,7 @@
 mod harness;
 
 mod cleanup;
+mod crowd;
 mod deadline;
 mod histories;
 mod ledger;
@@ -20,6 +21,9 @@ mod settings;
 mod settle;
 mod shelf;
 mod snapshot;
+mod trouble;
+mod value;
 mod view;
+mod wake;
 mod words;
 mod world;
