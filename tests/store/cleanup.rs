@@ -133,9 +133,7 @@ async fn where_lives_own_their_resources_every_cleanup_is_delivered() {
 #[tokio::test]
 async fn removing_an_armed_id_voids_an_earlier_cleanup_unless_each_is_delivered() {
     for kind in servers() {
-        for (settings, expected) in
-            [(reminding(&["10m"]), Settled::Stale), (delivering(), Settled::Settled)]
-        {
+        for (settings, expected) in [(reminding(&["10m"]), Settled::Stale), (delivering(), Settled::Settled)] {
             let mut scene = Scene::open(kind, settings).await;
             scene.track("a", 0).await;
             let claims = scene.claim().await;

@@ -125,7 +125,9 @@ async fn the_most_urgent_lead_goes_first() {
         let mut reminders = Vec::new();
         for _ in 0..60 {
             let batch = scene.claim_some("main", 1).await;
-            reminders.extend(words(&batch.claims).into_iter().filter(|word| word.contains('m') && !word.contains("expired")));
+            reminders.extend(
+                words(&batch.claims).into_iter().filter(|word| word.contains('m') && !word.contains("expired")),
+            );
             scene.ack(&batch.claims).await;
         }
         assert_eq!(reminders.len(), 10);

@@ -260,7 +260,8 @@ async fn a_batch_answers_for_each_entry_in_order() {
             payload: None,
         };
         // A10: an id that comes twice is set twice
-        let entries = [entry("a", MINUTE), entry("b", MINUTE), entry("a", 2 * MINUTE), entry("b", MINUTE), entry("c", -1)];
+        let entries =
+            [entry("a", MINUTE), entry("b", MINUTE), entry("a", 2 * MINUTE), entry("b", MINUTE), entry("c", -1)];
         let answers = scene.store.track(&scene.name, Mode::Upsert, &entries).await.unwrap();
         let expired = Tracked::Created { already_expired: true };
         assert_eq!(answers, [CREATED, CREATED, MOVED, Tracked::Unchanged, expired]);

@@ -23,8 +23,13 @@ fn share(percent: u32) -> u32 {
 fn check(server: &Server, mix: Mix, small_steps: bool, count: u32) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let bench = std::cell::RefCell::new(runtime.block_on(Bench::open(server)));
-    let config =
-        Config { cases: count, failure_persistence: None, max_shrink_iters: 20_000, rng_algorithm: RngAlgorithm::XorShift, ..Config::default() };
+    let config = Config {
+        cases: count,
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        rng_algorithm: RngAlgorithm::XorShift,
+        ..Config::default()
+    };
     let mut runner = TestRunner::new(config);
     let outcome = runner.run(&histories(mix), |(case, ops)| {
         let played = runtime.block_on(play(&mut bench.borrow_mut(), &case, &ops, small_steps));

@@ -113,7 +113,8 @@ async fn the_failure_that_reaches_the_limit_makes_a_dead_letter() {
             let claims = scene.claim().await;
             assert_eq!((claims[0].attempt, claims[0].failures), (failures + 1, failures));
             let last = failures == 2;
-            let answer = scene.store.fail(&scene.name, &route("main"), &[failing(&claims[0], retry(0), 3)]).await.unwrap();
+            let answer =
+                scene.store.fail(&scene.name, &route("main"), &[failing(&claims[0], retry(0), 3)]).await.unwrap();
             // F3
             assert_eq!(answer[0] == Settled::Dead, last, "{answer:?}");
         }
@@ -211,7 +212,11 @@ async fn what_is_no_token_settles_nothing() {
         let other = fence.parse::<u32>().unwrap() + 1;
         for forged in [format!("{other}:{notice}"), format!("0:{notice}"), format!("64:{notice}"), format!("{good}x")] {
             let tokens = [Token::from_bytes(forged.clone().into_bytes())];
-            assert_eq!(scene.store.ack(&scene.name, &route("main"), &tokens).await.unwrap(), [Settled::Stale], "{forged}");
+            assert_eq!(
+                scene.store.ack(&scene.name, &route("main"), &tokens).await.unwrap(),
+                [Settled::Stale],
+                "{forged}"
+            );
             let extended = scene.store.extend(&scene.name, &route("main"), &tokens, LEASE).await.unwrap();
             assert_eq!(extended, [Settled::Stale], "{forged}");
         }

@@ -116,7 +116,8 @@ async fn parked_notices_are_listed_oldest_first_in_pages_and_by_route_and_event(
         scene.fail_on("mail", &scene.claim_on("mail").await, Verdict::Dead).await;
         let page = async |query: ParkedQuery| {
             let page = scene.store.parked(&scene.name, Shelf::Dead, &query).await.unwrap();
-            let words: Vec<_> = page.entries.iter().map(|parked| format!("{} {}", parked.route, said(&parked.notice))).collect();
+            let words: Vec<_> =
+                page.entries.iter().map(|parked| format!("{} {}", parked.route, said(&parked.notice))).collect();
             (words, page.total)
         };
         let main = |n: usize| format!("main expired a{n}");
@@ -169,7 +170,8 @@ async fn only_the_last_ten_failures_are_kept() {
         for n in 1..=15 {
             let claims = scene.claim().await;
             let mut failing = failing(&claims[0], Verdict::RetryAfter(Duration::ZERO), 15);
-            failing.failure = Failure::new(Class::Failed, format!("number {n}: \"\u{7f}\u{e9}\\/\n")).at_stage("unlink");
+            failing.failure =
+                Failure::new(Class::Failed, format!("number {n}: \"\u{7f}\u{e9}\\/\n")).at_stage("unlink");
             scene.store.fail(&scene.name, &route("main"), &[failing]).await.unwrap();
         }
         let parked = scene.parked(Shelf::Dead).await;

@@ -54,8 +54,21 @@ async fn without_memory_nothing_new_is_tracked_and_everything_else_goes_on() {
 
 /// Everything that a shard's keys may be, beside the queue.
 const KEYS: [&str; 15] = [
-    "exp", "cur", "open", "skip", "crossed", "payload", "fail", "meta", "every", "bad", "dead", "dead_at", "review",
-    "review_at", "due:main",
+    "exp",
+    "cur",
+    "open",
+    "skip",
+    "crossed",
+    "payload",
+    "fail",
+    "meta",
+    "every",
+    "bad",
+    "dead",
+    "dead_at",
+    "review",
+    "review_at",
+    "due:main",
 ];
 
 /// A namespace with something in most of its keys and something due of each class.
@@ -101,7 +114,8 @@ async fn a_key_of_the_wrong_type_is_named_and_nothing_is_half_written() {
             assert!(error.to_string().contains(&key), "{error}");
             assert_eq!(scene.keyspace().await, before, "{name}: a refused claim wrote something");
             // The other calls: refused with the key's name and nothing written, or not concerned.
-            let entry = Track { id: id("new"), expires_at: ExpiresAt::from_millis(START + MINUTE).unwrap(), payload: None };
+            let entry =
+                Track { id: id("new"), expires_at: ExpiresAt::from_millis(START + MINUTE).unwrap(), payload: None };
             for outcome in [
                 scene.store.track(&scene.name, Mode::Upsert, std::slice::from_ref(&entry)).await.err(),
                 scene.store.remove(&scene.name, &[id("new")]).await.err(),
@@ -111,7 +125,10 @@ async fn a_key_of_the_wrong_type_is_named_and_nothing_is_half_written() {
             .into_iter()
             .flatten()
             {
-                assert!(matches!(&outcome, StoreError::WrongType { key: named, .. } if *named == key), "{name}: {outcome}");
+                assert!(
+                    matches!(&outcome, StoreError::WrongType { key: named, .. } if *named == key),
+                    "{name}: {outcome}"
+                );
             }
             let _: i64 = scene.raw(&["DEL", &key]).await;
             if existed == 1 {
@@ -143,7 +160,11 @@ async fn a_bad_key_in_one_shard_holds_up_neither_the_others_nor_other_namespaces
             let _: String = scene.raw(&["SET", &bad, "x"]).await;
             // T4
             let claims: Claims = scene.claim_some("main", 100).await;
-            assert!(matches!(&claims.faults[..], [StoreError::WrongType { key, .. }] if *key == bad), "{:?}", claims.faults);
+            assert!(
+                matches!(&claims.faults[..], [StoreError::WrongType { key, .. }] if *key == bad),
+                "{:?}",
+                claims.faults
+            );
             let first = words(&claims.claims);
             assert!((15..25).contains(&first.len()), "{first:?}");
             assert_eq!(other.handled().await, ["expired o"]);
@@ -179,8 +200,7 @@ async fn flushed_scripts_are_sent_again_between_calls_and_within_them() {
         let flushing = async {
             let mut connection = server.connection().await;
             for _ in 0..300 {
-                let _: String =
-                    redis::cmd("SCRIPT").arg("FLUSH").query_async(&mut connection).await.expect("a flush");
+                let _: String = redis::cmd("SCRIPT").arg("FLUSH").query_async(&mut connection).await.expect("a flush");
                 tokio::task::yield_now().await;
             }
         };
@@ -195,7 +215,8 @@ async fn flushed_scripts_are_sent_again_between_calls_and_within_them() {
                     })
                     .collect();
                 let created = Tracked::Created { already_expired: true };
-                let answers = scene.store.track(&scene.name, Mode::Upsert, &entries).await.expect("a flush is no error");
+                let answers =
+                    scene.store.track(&scene.name, Mode::Upsert, &entries).await.expect("a flush is no error");
                 assert!(answers.iter().all(|answer| *answer == created), "{answers:?}");
                 loop {
                     let batch = scene.claim_some("main", 100).await;

@@ -215,7 +215,8 @@ async fn a_payload_over_the_limit_is_rejected_alone_and_nothing_is_written_for_i
         let expires_at = ExpiresAt::from_millis(START + 40 * MINUTE).unwrap();
         let large = Some(vec![b'x'; 16 * 1024 + 1]);
         // V6
-        let answers = scene.store.renew(&scene.name, &[Renew { id: id("a"), expires_at, payload: large.clone() }]).await;
+        let answers =
+            scene.store.renew(&scene.name, &[Renew { id: id("a"), expires_at, payload: large.clone() }]).await;
         let Renewed::Rejected(invalid) = &answers.unwrap()[0] else { panic!("it should be rejected") };
         assert_eq!(invalid.to_string(), "payload has 16385 bytes; at most 16384 are allowed, keep the rest elsewhere");
         let entry = Track { id: id("b"), expires_at, payload: large };

@@ -69,10 +69,7 @@ async fn show_tells_everything_known_of_an_id() {
             .collect();
         assert_eq!(
             deliveries,
-            [
-                ("main", DeliveryState::Waiting, 20 * MINUTE + 7_000, 1),
-                ("mail", DeliveryState::Ready, 20 * MINUTE, 0),
-            ]
+            [("main", DeliveryState::Waiting, 20 * MINUTE + 7_000, 1), ("mail", DeliveryState::Ready, 20 * MINUTE, 0),]
         );
         assert_eq!(view.deliveries[0].failures.len(), 1);
         assert_eq!(view.deliveries[0].failures[0].summary, "no answer from the mail server");

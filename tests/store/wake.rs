@@ -112,7 +112,9 @@ async fn a_worker_sleeps_no_longer_than_the_store_knows() {
         sleep(&scene, "main").await;
         // The deadline behind the known instant is renewed; nobody wakes a worker that claims now for what is due before.
         scene.renew("a", 60 * MINUTE).await;
-        let Next::At { due_at_ms, poll_at_ms } = scene.claim_some("main", 1).await.next else { panic!("nothing is due") };
+        let Next::At { due_at_ms, poll_at_ms } = scene.claim_some("main", 1).await.next else {
+            panic!("nothing is due")
+        };
         assert_eq!((due_at_ms, poll_at_ms), (Some(START + 60 * MINUTE), START + 500));
     }
 }
