@@ -14,6 +14,7 @@ mod ledger;
 mod model;
 mod operation;
 mod pause;
+mod regression;
 mod reminder;
 mod route;
 mod scene;
