@@ -30,6 +30,8 @@ missing=
 has redis-server || missing="$missing redis-server"
 has redis-cli || missing="$missing redis-tools"
 has python3 || missing="$missing python3"
+# The sources of a locale whose order of letters is not that of their bytes.
+[ -e /usr/share/i18n/locales/en_US ] || ! has apt-get || missing="$missing locales"
 if [ -n "$missing" ]; then
     say "installing$missing"
     # shellcheck disable=SC2086 -- one word for each package

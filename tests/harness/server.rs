@@ -71,6 +71,7 @@ pub(crate) struct Server {
     port: u16,
     directory: PathBuf,
     arguments: Vec<String>,
+    environment: Vec<(String, String)>,
     process: Mutex<Option<Process>>,
 }
 
@@ -82,14 +83,24 @@ impl Server {
 
     /// Starts a server with further arguments, such as `["--appendonly", "yes"]`.
     pub(crate) fn start_with(kind: Kind, arguments: &[&str]) -> Self {
+        Self::start_under(kind, arguments, &[])
+    }
+
+    /// Starts a server with further variables in its environment, such as `[("LC_ALL", "en_US.UTF-8")]`.
+    pub(crate) fn start_under(kind: Kind, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let environment: Vec<(String, String)> =
+            environment.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
         let directory = tempfile::Builder::new().prefix("forewarn-").tempdir().expect("a temporary directory").keep();
         let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
         let mut problems = Vec::new();
         // Between the probe of a port and the server's start another process may take it.
         for _ in 0..8 {
             let port = free_port();
-            match Process::start(kind, port, &directory, &arguments) {
-                Ok(process) => return Self { kind, port, directory, arguments, process: Mutex::new(Some(process)) },
+            match Process::start(kind, port, &directory, &arguments, &environment) {
+                Ok(process) => {
+                    let process = Mutex::new(Some(process));
+                    return Self { kind, port, directory, arguments, environment, process };
+                }
                 Err(problem) => problems.push(problem),
             }
         }
@@ -154,7 +165,7 @@ impl Server {
     /// Starts it again on the same port and directory, after ending it as a crash would if it runs.
     pub(crate) fn restart(&self) {
         self.kill();
-        let process = Process::start(self.kind, self.port, &self.directory, &self.arguments);
+        let process = Process::start(self.kind, self.port, &self.directory, &self.arguments, &self.environment);
         *self.process.lock().unwrap() = Some(process.unwrap_or_else(|problem| panic!("no restart: {problem}")));
     }
 
@@ -209,7 +220,13 @@ struct Process {
 
 impl Process {
     /// Starts it and returns once it accepts connections; else answers with its last words.
-    fn start(kind: Kind, port: u16, directory: &Path, arguments: &[String]) -> Result<Self, String> {
+    fn start(
+        kind: Kind,
+        port: u16,
+        directory: &Path,
+        arguments: &[String],
+        environment: &[(String, String)],
+    ) -> Result<Self, String> {
         let program = kind.program().unwrap_or_else(|| panic!("no {kind} server at hand; `make test` installs it"));
         let port = port.to_string();
         let mut watchdog = Command::new("sh")
@@ -222,6 +239,7 @@ impl Process {
             .arg(directory.join("socket"))
             .args(["--save", "", "--appendonly", "no", "--daemonize", "no", "--enable-debug-command", "yes"])
             .args(arguments)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -6,10 +6,25 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod cleanup;
+mod crowd;
+mod deadline;
 mod histories;
 mod ledger;
 mod model;
 mod operation;
+mod pause;
+mod regression;
+mod reminder;
+mod route;
+mod scene;
+mod settings;
+mod settle;
+mod shelf;
 mod snapshot;
+mod trouble;
+mod value;
+mod view;
+mod wake;
 mod words;
 mod world;

@@ -1,0 +1,388 @@
+//! One namespace under virtual time, with short calls for what readable examples do.
+//!
+//! Instants are milliseconds after the beginning; ids are text. What is claimed is told in words: `10m a`, `expired a`.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use forewarn::model::{
+    Class, ExpiresAt, Failure, Id, Kind, LeadTime, Mode, Name, Pause, Renew, Route, Settings, Track, format_span,
+};
+use forewarn::store::redis::{RedisOptions, RedisStore};
+use forewarn::store::{
+    Change, Checked, Claim, Claims, DeadlineView, Expired, Failing, Next, Parked, ParkedQuery, Removed, Renewed,
+    Replaced, Settled, Shelf, Store, StoreError, Token, Tracked, Verdict,
+};
+use redis::{FromRedisValue, aio::MultiplexedConnection};
+
+use crate::harness::{self, Kind as ServerKind, Server};
+use crate::operation::START;
+use crate::snapshot::key;
+
+/// A minute in milliseconds.
+pub(crate) const MINUTE: i64 = 60_000;
+/// How long claims of a scene are leased.
+pub(crate) const LEASE: Duration = Duration::from_secs(60);
+
+/// A namespace and the clock it lives by.
+pub(crate) struct Scene {
+    pub(crate) store: RedisStore,
+    pub(crate) connection: MultiplexedConnection,
+    pub(crate) name: Name,
+    clock: Arc<AtomicI64>,
+}
+
+pub(crate) fn id(text: impl AsRef<[u8]>) -> Id {
+    Id::new(text.as_ref()).expect("a good id")
+}
+
+pub(crate) fn route(text: &str) -> Name {
+    Name::new("route", text).expect("a good name")
+}
+
+pub(crate) fn lead(text: &str) -> LeadTime {
+    text.parse().expect("a good lead")
+}
+
+/// Settings with these leads and the defaults.
+pub(crate) fn reminding(leads: &[&str]) -> Settings {
+    leads.iter().fold(Settings::default(), |settings, text| settings.remind(lead(text)))
+}
+
+fn expiry(at: i64) -> ExpiresAt {
+    ExpiresAt::from_millis(START + at).expect("a good expiry")
+}
+
+/// A notice in words.
+pub(crate) fn said(notice: &forewarn::model::Notice) -> String {
+    match notice.kind {
+        Kind::Reminder(lead) => format!("{} {}", format_span(lead.as_duration()), notice.id),
+        Kind::Cleanup(reason) => format!("{} {}", reason.as_str(), notice.id),
+    }
+}
+
+/// What was claimed, in words, sorted.
+pub(crate) fn words(claims: &[Claim]) -> Vec<String> {
+    let mut words: Vec<String> = claims.iter().map(|claim| said(&claim.notice)).collect();
+    words.sort();
+    words
+}
+
+/// The tokens of claims.
+pub(crate) fn tokens(claims: &[Claim]) -> Vec<Token> {
+    claims.iter().map(|claim| claim.token.clone()).collect()
+}
+
+impl Scene {
+    /// A new namespace with these settings on the shared server of this kind.
+    pub(crate) async fn open(kind: ServerKind, settings: Settings) -> Self {
+        Self::with_routes(kind, settings, &[]).await
+    }
+
+    /// The same with these routes, written as `NAME`, `NAME:reminders` or `NAME:cleanups`.
+    pub(crate) async fn with_routes(kind: ServerKind, settings: Settings, routes: &[&str]) -> Self {
+        let scene = Self::bare(Server::shared(kind)).await;
+        scene.configure(settings, routes).await;
+        scene
+    }
+
+    /// A name without settings.
+    pub(crate) async fn bare(server: &Server) -> Self {
+        let clock = Arc::new(AtomicI64::new(START));
+        let mut options = RedisOptions::default();
+        options.manual_clock = Some(Arc::clone(&clock));
+        let store = RedisStore::open(&server.url(), options).await.expect("the test's own server answers");
+        let name = Name::new("namespace", harness::namespace()).expect("a good name");
+        Self { store, connection: server.connection().await, name, clock }
+    }
+
+    pub(crate) async fn configure(&self, settings: Settings, routes: &[&str]) {
+        let mut change = Change::settings(settings);
+        change.routes = routes.iter().map(|text| text.parse::<Route>().expect("a good route")).collect();
+        self.store.configure(&self.name, &change).await.expect("good settings");
+    }
+
+    pub(crate) fn now(&self) -> i64 {
+        self.clock.load(Ordering::SeqCst) - START
+    }
+
+    /// Sets the clock to this many milliseconds after the beginning.
+    pub(crate) fn at(&self, ms: i64) {
+        self.clock.store(START + ms, Ordering::SeqCst);
+    }
+
+    pub(crate) fn pass(&self, ms: i64) {
+        self.at(self.now() + ms);
+    }
+
+    pub(crate) async fn track_as(&self, mode: Mode, text: &str, at: i64, payload: Option<&str>) -> Tracked {
+        let payload = payload.map(|text| text.as_bytes().to_vec());
+        let entry = Track { id: id(text), expires_at: expiry(at), payload };
+        self.store.track(&self.name, mode, &[entry]).await.expect("an answer").remove(0)
+    }
+
+    pub(crate) async fn track(&self, text: &str, at: i64) -> Tracked {
+        self.track_as(Mode::Upsert, text, at, None).await
+    }
+
+    pub(crate) async fn renew_with(&self, text: &str, at: i64, payload: Option<&str>) -> Renewed {
+        let payload = payload.map(|text| text.as_bytes().to_vec());
+        let entry = Renew { id: id(text), expires_at: expiry(at), payload };
+        self.store.renew(&self.name, &[entry]).await.expect("an answer").remove(0)
+    }
+
+    pub(crate) async fn renew(&self, text: &str, at: i64) -> Renewed {
+        self.renew_with(text, at, None).await
+    }
+
+    pub(crate) async fn replace(&self, mode: Mode, new: &str, at: i64, payload: Option<&str>, old: &str) -> Replaced {
+        let payload = payload.map(|text| text.as_bytes().to_vec());
+        let entry = Track { id: id(new), expires_at: expiry(at), payload };
+        self.store.replace(&self.name, mode, &entry, &id(old)).await.expect("an answer")
+    }
+
+    pub(crate) async fn remove(&self, text: &str) -> Removed {
+        self.store.remove(&self.name, &[id(text)]).await.expect("an answer").remove(0)
+    }
+
+    pub(crate) async fn expire(&self, text: &str) -> Expired {
+        self.store.expire(&self.name, &[id(text)]).await.expect("an answer").remove(0)
+    }
+
+    pub(crate) async fn show(&self, text: &str) -> Option<DeadlineView> {
+        self.store.show(&self.name, &id(text)).await.expect("an answer")
+    }
+
+    pub(crate) async fn payload(&self, text: &str) -> Option<String> {
+        let payload = self.show(text).await.and_then(|view| view.payload);
+        payload.map(|bytes| String::from_utf8(bytes).expect("text"))
+    }
+
+    pub(crate) async fn claim_some(&self, name: &str, limit: u32) -> Claims {
+        self.store.claim(&self.name, &route(name), limit, LEASE).await.expect("a claim")
+    }
+
+    /// Claims everything due for a route.
+    pub(crate) async fn claim_on(&self, name: &str) -> Vec<Claim> {
+        let mut claims = Vec::new();
+        loop {
+            let more = self.claim_some(name, 500).await;
+            claims.extend(more.claims);
+            if more.next != Next::Backlog {
+                return claims;
+            }
+        }
+    }
+
+    pub(crate) async fn claim(&self) -> Vec<Claim> {
+        self.claim_on("main").await
+    }
+
+    /// What is due on a route, claimed and told in words.
+    pub(crate) async fn heard_on(&self, name: &str) -> Vec<String> {
+        words(&self.claim_on(name).await)
+    }
+
+    pub(crate) async fn heard(&self) -> Vec<String> {
+        self.heard_on("main").await
+    }
+
+    /// Claims and acks everything due; told in words.
+    pub(crate) async fn handled_on(&self, name: &str) -> Vec<String> {
+        let claims = self.claim_on(name).await;
+        self.ack_on(name, &claims).await;
+        words(&claims)
+    }
+
+    pub(crate) async fn handled(&self) -> Vec<String> {
+        self.handled_on("main").await
+    }
+
+    pub(crate) async fn ack_on(&self, name: &str, claims: &[Claim]) -> Vec<Settled> {
+        self.store.ack(&self.name, &route(name), &tokens(claims)).await.expect("an answer")
+    }
+
+    pub(crate) async fn ack(&self, claims: &[Claim]) -> Vec<Settled> {
+        self.ack_on("main", claims).await
+    }
+
+    pub(crate) async fn recheck(&self, claims: &[Claim]) -> Vec<Checked> {
+        self.store.recheck(&self.name, &route("main"), &tokens(claims)).await.expect("an answer")
+    }
+
+    pub(crate) async fn extend(&self, claims: &[Claim], lease: i64) -> Vec<Settled> {
+        let lease = Duration::from_millis(lease.unsigned_abs());
+        self.store.extend(&self.name, &route("main"), &tokens(claims), lease).await.expect("an answer")
+    }
+
+    pub(crate) async fn release(&self, claims: &[Claim]) -> Vec<Settled> {
+        self.store.release(&self.name, &route("main"), &tokens(claims)).await.expect("an answer")
+    }
+
+    pub(crate) async fn fail_on(&self, name: &str, claims: &[Claim], verdict: Verdict) -> Vec<Settled> {
+        let failing: Vec<Failing> = claims.iter().map(|claim| failing(claim, verdict, 8)).collect();
+        self.store.fail(&self.name, &route(name), &failing).await.expect("an answer")
+    }
+
+    pub(crate) async fn fail(&self, claims: &[Claim], verdict: Verdict) -> Vec<Settled> {
+        self.fail_on("main", claims, verdict).await
+    }
+
+    pub(crate) async fn parked(&self, shelf: Shelf) -> Vec<Parked> {
+        self.store.parked(&self.name, shelf, &ParkedQuery::default()).await.expect("a page").entries
+    }
+
+    /// Pauses or resumes reminders, cleanups or both; `name`: of one route.
+    pub(crate) async fn pause(&self, name: Option<&str>, reminders: bool, cleanups: bool, paused: bool) {
+        let pause = Pause { route: name.map(route), reminders, cleanups, paused };
+        self.store.pause(&self.name, &pause).await.expect("a pause");
+    }
+
+    /// The name of a key of the only shard.
+    pub(crate) fn key(&self, name: &str) -> String {
+        key("fw", self.name.as_str(), 0, name)
+    }
+
+    /// Runs a command past the store, as any client may.
+    pub(crate) async fn raw<T: FromRedisValue>(&mut self, command: &[&str]) -> T {
+        let mut cmd = redis::cmd(command[0]);
+        for argument in &command[1..] {
+            cmd.arg(argument);
+        }
+        cmd.query_async(&mut self.connection).await.expect("a good command")
+    }
+
+    /// A raw `ZADD` of an expiry this many milliseconds after the beginning.
+    pub(crate) async fn raw_set(&mut self, text: &str, at: i64) {
+        let (exp, e) = (self.key("exp"), (START + at).to_string());
+        let _: i64 = self.raw(&["ZADD", &exp, &e, text]).await;
+    }
+
+    /// A raw `ZADD` of any score.
+    pub(crate) async fn raw_score(&mut self, text: &str, score: &str) {
+        let exp = self.key("exp");
+        let _: i64 = self.raw(&["ZADD", &exp, score, text]).await;
+    }
+
+    /// A raw `ZREM`.
+    pub(crate) async fn raw_remove(&mut self, text: &str) {
+        let exp = self.key("exp");
+        let _: i64 = self.raw(&["ZREM", &exp, text]).await;
+    }
+
+    /// Every key of the namespace with what it holds.
+    pub(crate) async fn keyspace(&mut self) -> Keyspace {
+        let pattern = format!("{{fw:{}:*", self.name);
+        let mut cursor = 0u64;
+        let mut keyspace = Keyspace::default();
+        loop {
+            let (next, keys): (u64, Vec<String>) = redis::cmd("SCAN")
+                .arg(cursor)
+                .arg("MATCH")
+                .arg(&pattern)
+                .arg("COUNT")
+                .arg(1000)
+                .query_async(&mut self.connection)
+                .await
+                .expect("a scan");
+            for key in keys {
+                let of_type: String = self.raw(&["TYPE", &key]).await;
+                let command: &[&str] = match of_type.as_str() {
+                    "hash" => &["HGETALL", &key],
+                    "zset" => &["ZRANGE", &key, "0", "-1", "WITHSCORES"],
+                    "string" => &["GETRANGE", &key, "0", "-1"],
+                    other => panic!("{key} is a {other}"),
+                };
+                let held: redis::Value = self.raw(command).await;
+                let mut held = match held {
+                    redis::Value::Array(list) => list.chunks(2).map(|pair| format!("{pair:?}")).collect(),
+                    other => vec![format!("{other:?}")],
+                };
+                held.sort();
+                keyspace.0.insert(key, held);
+            }
+            cursor = next;
+            if cursor == 0 {
+                return keyspace;
+            }
+        }
+    }
+
+    /// What is left of the namespace beside settings, cursors and sentinels.
+    pub(crate) async fn leftovers(&mut self) -> Vec<String> {
+        let mut left = Vec::new();
+        for name in ["exp", "skip", "crossed", "bad", "dead_at", "review_at"] {
+            let key = self.key(name);
+            let count: i64 = self.raw(&["ZCARD", &key]).await;
+            if count > 0 {
+                left.push(format!("{count} in {name}"));
+            }
+        }
+        for (name, sentinels) in [("open", 1), ("payload", 0), ("fail", 0), ("dead", 0), ("review", 0), ("every", 0)] {
+            let key = self.key(name);
+            let count: i64 = self.raw(&["HLEN", &key]).await;
+            if count > sentinels {
+                left.push(format!("{} in {name}", count - sentinels));
+            }
+        }
+        left
+    }
+}
+
+/// The keys of a namespace and what each holds.
+#[derive(Default, PartialEq)]
+pub(crate) struct Keyspace(BTreeMap<String, Vec<String>>);
+
+impl Keyspace {
+    pub(crate) fn into_keys(self) -> Vec<String> {
+        self.0.into_keys().collect()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The keys only: what they hold is too long to be read.
+impl std::fmt::Debug for Keyspace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (key, held) in &self.0 {
+            write!(f, "\n  {key}")?;
+            for entry in held.iter().filter(|entry| entry.len() < 200) {
+                write!(f, "\n      {entry}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A claim that failed for want of time.
+pub(crate) fn failing(claim: &Claim, verdict: Verdict, max_failures: u32) -> Failing {
+    Failing {
+        token: claim.token.clone(),
+        verdict,
+        failure: Failure::new(Class::Timeout, "no answer from the mail server"),
+        max_failures,
+        due_at_ms: claim.due_at_ms,
+        on_set: claim.on_set,
+    }
+}
+
+/// When the next thing is due, in milliseconds after the beginning.
+pub(crate) fn due_at(next: Next) -> Option<i64> {
+    match next {
+        Next::At { due_at_ms, .. } => due_at_ms.map(|at| at - START),
+        other => panic!("no instant: {other:?}"),
+    }
+}
+
+/// A refused call, as the user reads it.
+pub(crate) fn problem<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> String {
+    outcome.expect_err("a refusal").to_string()
+}
