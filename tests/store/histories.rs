@@ -9,7 +9,7 @@ use crate::operation::{Case, Mix, Op, histories};
 use crate::world::{Bench, play};
 
 /// How many histories are played by default, all tests together.
-const HISTORIES: u32 = 4_000;
+const HISTORIES: u32 = 3_000;
 
 fn share(percent: u32) -> u32 {
     let all = match std::env::var("FOREWARN_HISTORIES") {
