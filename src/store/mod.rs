@@ -5,6 +5,9 @@
 //! been carried out nevertheless; every verb may be called again.
 
 mod error;
+mod notation;
+mod plan;
+mod recurrence;
 pub mod redis;
 mod reply;
 mod request;
