@@ -11,6 +11,7 @@ mod recurrence;
 pub mod redis;
 mod reply;
 mod request;
+pub mod sqlite;
 mod view;
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
