@@ -1,7 +1,7 @@
 //! Opening the file of a store: what is no store of ours is refused and left as it is.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, OpenOptions},
     io::{self, Read as _},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
@@ -37,11 +37,8 @@ pub(super) fn open_writer(wish: &Wish) -> Result<Connection, StoreError> {
     let path = &wish.path;
     prepare(wish)?;
     check_header(path)?;
-    let tell = |error: rusqlite::Error| explain(path, &error);
+    let tell = |error| tell(path, &error);
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    if connection.is_readonly(rusqlite::MAIN_DB).map_err(tell)? {
-        return Err(unusable(path, "it is read-only; make it writable"));
-    }
     if !is_ours(&connection).map_err(tell)? {
         return Err(unusable(path, "it is the database of another application; give another path"));
     }
@@ -57,7 +54,7 @@ pub(super) fn open_writer(wish: &Wish) -> Result<Connection, StoreError> {
 pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     // Not opened read-only: the last connection that closes the file tidies up after all others, and has to write for it.
-    connection.pragma_update(None, "query_only", true).map_err(|error| explain(path, &error))?;
+    connection.pragma_update(None, "query_only", true).map_err(|error| tell(path, &error))?;
     Ok(connection)
 }
 
@@ -69,13 +66,18 @@ pub(super) fn is_busy(error: &StoreError) -> bool {
     })
 }
 
-fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
-    let tell = |error: rusqlite::Error| match error.sqlite_error_code() {
+/// What a failure means while the file is being opened: what cannot be opened now will not be a moment later.
+fn tell(path: &Path, error: &rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
         Some(ErrorCode::CannotOpen) => {
             unusable(path, "it cannot be opened; make it and its directory readable and writable")
         }
-        _ => explain(path, &error),
-    };
+        _ => explain(path, error),
+    }
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+    let tell = |error| tell(path, &error);
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(tell)?;
     connection.busy_timeout(BUSY_TIMEOUT).map_err(tell)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -123,9 +125,16 @@ fn prepare(wish: &Wish) -> Result<(), StoreError> {
 
 /// Looks at the first bytes without the database's help, which might write to what it opens.
 fn check_header(path: &Path) -> Result<(), StoreError> {
-    let tell = |error: io::Error| unusable(path, format!("it cannot be read: {error}"));
+    let tell = |error: io::Error| match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            unusable(path, "it is read-only; make it writable")
+        }
+        _ => unusable(path, format!("it cannot be read: {error}")),
+    };
     let mut header = Vec::with_capacity(HEADER);
-    File::open(path).map_err(tell)?.take(HEADER as u64).read_to_end(&mut header).map_err(tell)?;
+    // For writing, too: the database would open a file that is read-only, and leave others beside it.
+    let file = OpenOptions::new().read(true).write(true).open(path).map_err(tell)?;
+    file.take(HEADER as u64).read_to_end(&mut header).map_err(tell)?;
     if header.is_empty() {
         return Ok(());
     }

@@ -75,13 +75,13 @@ CREATE TABLE armed (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX armed_by_expiry ON armed (namespace, expires_at, id);
 
--- Payloads of deadlines, and of cleanups that are created.
+-- Payloads of deadlines, and of cleanups that are created. Not WITHOUT ROWID, nor is `parked`: long rows do not fit there.
 CREATE TABLE payload (
   namespace INTEGER NOT NULL,
   id BLOB NOT NULL,
   bytes BLOB NOT NULL,
   PRIMARY KEY (namespace, id)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE TABLE cleanup_payload (
   namespace INTEGER NOT NULL,
   id BLOB NOT NULL,
@@ -89,7 +89,7 @@ CREATE TABLE cleanup_payload (
   kind INTEGER NOT NULL,
   bytes BLOB NOT NULL,
   PRIMARY KEY (namespace, id, expires_at, kind)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- Recurring ids: a period in ms, or `cron:` and an expression.
 CREATE TABLE every (
@@ -168,7 +168,7 @@ CREATE TABLE parked (
   payload BLOB,
   failures TEXT NOT NULL,
   PRIMARY KEY (namespace, shelf, route, id, expires_at, kind)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE INDEX parked_by_time ON parked (namespace, shelf, parked_at);
 
 -- Running totals.
