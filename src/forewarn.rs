@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::model::Invalid;
 use crate::store::redis::RedisStore;
+use crate::store::sqlite::SqliteStore;
 use crate::store::{Registered, Store, StoreError};
 
 pub use call::{RenewCall, TrackCall};
@@ -19,10 +20,13 @@ pub struct Forewarn {
 }
 
 impl Forewarn {
-    /// Opens the store at `url`: `redis://[user:password@]host[:port][/db][?prefix=fw]`, `rediss://…` or `redis+unix:///path`.
+    /// Opens the store at `url`: `redis://[user:password@]host[:port][/db][?prefix=fw]`, `rediss://…` or
+    /// `redis+unix:///path` for one on a server; `sqlite:PATH` or `sqlite:///absolute/path` for one in a file, which is made
+    /// if it is missing.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] for a URL that cannot be understood, [`StoreError::Unavailable`] if nothing answers there.
+    /// [`StoreError::Invalid`] for a URL that cannot be understood, [`StoreError::Unavailable`] if nothing answers there,
+    /// [`StoreError::Unusable`] for a file that is no store.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), forewarn::StoreError> {
@@ -30,13 +34,16 @@ impl Forewarn {
     /// # Ok(()) }
     /// ```
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        if url.starts_with("sqlite:") {
+            return Ok(Self::with_store(Arc::new(SqliteStore::connect(url).await?)));
+        }
         match url.split_once("://").map(|(scheme, _)| scheme) {
             Some("redis" | "rediss" | "redis+unix" | "unix") => {
                 Ok(Self::with_store(Arc::new(RedisStore::connect(url).await?)))
             }
             _ => Err(Invalid::new(
                 "store",
-                "has no known scheme; use redis://host:port, rediss://host:port or redis+unix:///path",
+                "has no known scheme; use sqlite:PATH, redis://host:port, rediss://host:port or redis+unix:///path",
             )
             .into()),
         }

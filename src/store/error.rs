@@ -43,6 +43,20 @@ pub enum StoreError {
         /// Where the store is, without secrets.
         address: String,
     },
+    /// No room is left for the store's file; nothing was written.
+    #[error("no room is left for the store file {path}; free space on its disk or raise its size limit")]
+    DiskFull {
+        /// The file.
+        path: String,
+    },
+    /// The store's file cannot be worked with until somebody does something about it; it was not touched.
+    #[error("the store file {path} cannot be used: {problem}")]
+    Unusable {
+        /// The file.
+        path: String,
+        /// What is wrong with it, and the fix.
+        problem: String,
+    },
     /// A key holds a value of another type: somebody else wrote it.
     #[error("key \"{key}\" holds a {found}, not a {expected}; delete or rename it")]
     WrongType {
@@ -86,6 +100,7 @@ impl StoreError {
             self,
             Self::Unavailable { .. }
                 | Self::Full { .. }
+                | Self::DiskFull { .. }
                 | Self::WrongType { .. }
                 | Self::Denied { .. }
                 | Self::Unexpected { .. }

@@ -5,9 +5,13 @@
 //! been carried out nevertheless; every verb may be called again.
 
 mod error;
+mod notation;
+mod plan;
+mod recurrence;
 pub mod redis;
 mod reply;
 mod request;
+pub mod sqlite;
 mod view;
 
 use std::{fmt::Debug, sync::Arc, time::Duration};

@@ -1,17 +1,17 @@
 //! Claim and recheck.
 
-use std::{str::FromStr, sync::atomic::Ordering, time::Duration};
+use std::{sync::atomic::Ordering, time::Duration};
 
-use chrono::Utc;
-use croner::Cron;
 use redis::{Pipeline, Value};
 
-use crate::model::{ExpiresAt, Kind, Name, Notice, span_ms, to_datetime};
+use crate::model::{Kind, Name, Notice, span_ms};
+use crate::store::notation::{id_of_notice, split_token, whole, write_token};
+use crate::store::recurrence::next_by_cron;
 use crate::store::{Checked, Claim, Claims, Dropped, Next, StoreError, Token};
 
 use super::{
     RedisStore,
-    codec::{Reader, first_token, id_of_notice, split_token},
+    codec::Reader,
     keys,
     scope::{Scope, number},
     scripts,
@@ -232,7 +232,7 @@ fn decode(reader: Reader<'_>, fields: Vec<Value>, grace_ms: i64) -> Result<(Clai
     let next = match state.as_str() {
         "backlog" => Next::Backlog,
         "paused" => Next::Paused { poll_at_ms },
-        _ => Next::At { due_at_ms: super::codec::whole(&due), poll_at_ms },
+        _ => Next::At { due_at_ms: whole(&due), poll_at_ms },
     };
     let (superseded, expired, coalesced, lead) =
         (reader.count(field())?, reader.count(field())?, reader.count(field())?, reader.count(field())?);
@@ -248,8 +248,8 @@ fn decode(reader: Reader<'_>, fields: Vec<Value>, grace_ms: i64) -> Result<(Clai
         let notice = reader.notice(split_token(&token).ok_or_else(|| reader.odd("no token"))?.1)?;
         let usual = usual_due_at(&notice, grace_ms);
         // A delivery that was ready at another instant than its usual one was put there by a set or an early end.
-        let recorded = failures.due_at_ms.as_deref().and_then(super::codec::whole);
-        let due_at_ms = super::codec::whole(&ready_at).or(recorded).unwrap_or(usual);
+        let recorded = failures.due_at_ms.as_deref().and_then(whole);
+        let due_at_ms = whole(&ready_at).or(recorded).unwrap_or(usual);
         let on_set = match notice.kind {
             Kind::Reminder(_) if ready_at.is_empty() => failures.on_set,
             Kind::Reminder(_) => due_at_ms != usual,
@@ -263,7 +263,7 @@ fn decode(reader: Reader<'_>, fields: Vec<Value>, grace_ms: i64) -> Result<(Clai
         let notice = reader.notice(&stored)?;
         let due_at_ms = usual_due_at(&notice, grace_ms);
         claims.push(Claim {
-            token: first_token(fence, &stored),
+            token: write_token(fence, &stored),
             notice,
             attempt: 1,
             failures: 0,
@@ -298,13 +298,6 @@ fn usual_due_at(notice: &Notice, grace_ms: i64) -> i64 {
     }
 }
 
-/// The first instant after now that `cron:<spec>` names, in UTC.
-fn next_by_cron(period: &str, now_ms: i64) -> Option<ExpiresAt> {
-    let cron = Cron::from_str(period.strip_prefix("cron:")?).ok()?;
-    let next: chrono::DateTime<Utc> = cron.find_next_occurrence(&to_datetime(now_ms), false).ok()?;
-    ExpiresAt::try_from(next).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -319,14 +312,5 @@ mod tests {
         }
         let first: Vec<u16> = (0..3).map(|turn| (0..3).find(|shard| share(1, 3, *shard, turn) == 1).unwrap()).collect();
         assert_eq!(first, [0, 1, 2]);
-    }
-
-    #[test]
-    fn a_cron_expression_names_the_next_instant() {
-        // 2026-12-01T00:00:00Z is 1796083200000.
-        assert_eq!(next_by_cron("cron:0 * * * *", 1_796_083_200_000).unwrap().as_millis(), 1_796_086_800_000);
-        assert_eq!(next_by_cron("cron:0 * * * *", 1_796_083_199_999).unwrap().as_millis(), 1_796_083_200_000);
-        assert!(next_by_cron("cron:nonsense", 0).is_none());
-        assert!(next_by_cron("nonsense", 0).is_none());
     }
 }

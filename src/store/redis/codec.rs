@@ -3,8 +3,9 @@
 use redis::Value;
 use serde::{Deserialize, Deserializer};
 
-use crate::model::{FailureRecord, Id, Kind, Name, Notice};
-use crate::store::{DropReason, StoreError, Token};
+use crate::model::{FailureRecord, Name, Notice};
+use crate::store::notation::{read_notice, whole};
+use crate::store::{DropReason, StoreError};
 
 use super::connection::Connection;
 
@@ -67,15 +68,7 @@ impl<'a> Reader<'a> {
 
     /// A notice as the queues hold it: `<kind>:<e>:<id>`.
     pub(super) fn notice(&self, stored: &[u8]) -> Result<Notice, StoreError> {
-        let mut parts = stored.splitn(3, |byte| *byte == b':');
-        let mut part = || parts.next().unwrap_or_default();
-        let (kind, e, id) = (part(), part(), part());
-        let parsed = || {
-            let kind = Kind::from_stored(std::str::from_utf8(kind).ok()?)?;
-            let expires_at_ms = whole(std::str::from_utf8(e).ok()?)?;
-            Some(Notice { namespace: self.namespace.clone(), kind, expires_at_ms, id: Id::new(id).ok()? })
-        };
-        parsed().ok_or_else(|| self.odd(format!("no notice: {}", stored.escape_ascii())))
+        read_notice(self.namespace, stored).ok_or_else(|| self.odd(format!("no notice: {}", stored.escape_ascii())))
     }
 
     /// What was recorded of failures; nothing stored is an empty record.
@@ -95,36 +88,6 @@ impl<'a> Reader<'a> {
             other => Err(self.odd(format!("unknown reason \"{other}\""))),
         }
     }
-}
-
-/// A score or expiry as a whole number, its fraction cut.
-pub(super) fn whole(text: &str) -> Option<i64> {
-    if let Ok(number) = text.parse() {
-        return Some(number);
-    }
-    let number: f64 = text.parse().ok()?;
-    #[expect(clippy::cast_possible_truncation, reason = "a float cast saturates, and beyond 2^53 no instant is meant")]
-    (!number.is_nan()).then(|| number.floor() as i64)
-}
-
-/// The token of a first hand-out; a re-claim comes with its own.
-pub(super) fn first_token(fence: i64, notice: &[u8]) -> Token {
-    let mut bytes = format!("{fence}:").into_bytes();
-    bytes.extend_from_slice(notice);
-    Token::from_bytes(bytes)
-}
-
-/// The notice and the fence (n*64 + c) in a token.
-pub(super) fn split_token(token: &Token) -> Option<(u32, &[u8])> {
-    let bytes = token.as_bytes();
-    let colon = bytes.iter().position(|byte| *byte == b':')?;
-    let fence = std::str::from_utf8(&bytes[..colon]).ok()?.parse().ok()?;
-    Some((fence, &bytes[colon + 1..]))
-}
-
-/// The bytes of the id in a stored notice.
-pub(super) fn id_of_notice(notice: &[u8]) -> Option<&[u8]> {
-    notice.splitn(3, |byte| *byte == b':').nth(2)
 }
 
 /// The JSON in `fail`, and the part of it that `dead` and `review` share.

@@ -3,6 +3,7 @@
 use redis::Pipeline;
 
 use crate::model::{Id, Invalid, Mode, Name, Renew, Track};
+use crate::store::plan::check_payload;
 use crate::store::{Expired, Removed, Renewed, Replaced, StoreError, Tracked};
 
 use super::{
@@ -23,7 +24,7 @@ impl RedisStore {
         let scope = self.scope(namespace).await?;
         let reader = self.reader(namespace);
         let rejected: Vec<Option<Invalid>> =
-            entries.iter().map(|track| check_payload(&scope, track.payload.as_deref()).err()).collect();
+            entries.iter().map(|track| check_payload(scope.settings(), track.payload.as_deref()).err()).collect();
         let good: Vec<&Track> =
             entries.iter().zip(&rejected).filter(|(_, invalid)| invalid.is_none()).map(|(track, _)| track).collect();
         let args = |scope: &Scope, chunk: &[&&Track]| {
@@ -52,7 +53,7 @@ impl RedisStore {
             return Err(Invalid::new("replaces", "names the id itself; name the old id").into());
         }
         let scope = self.scope(namespace).await?;
-        if let Err(invalid) = check_payload(&scope, new.payload.as_deref()) {
+        if let Err(invalid) = check_payload(scope.settings(), new.payload.as_deref()) {
             return Ok(Replaced { tracked: Tracked::Rejected(invalid), replaced: false });
         }
         let reader = self.reader(namespace);
@@ -98,7 +99,7 @@ impl RedisStore {
         let scope = self.scope(namespace).await?;
         let reader = self.reader(namespace);
         let rejected: Vec<Option<Invalid>> =
-            entries.iter().map(|renew| check_payload(&scope, renew.payload.as_deref()).err()).collect();
+            entries.iter().map(|renew| check_payload(scope.settings(), renew.payload.as_deref()).err()).collect();
         let good: Vec<&Renew> =
             entries.iter().zip(&rejected).filter(|(_, invalid)| invalid.is_none()).map(|(renew, _)| renew).collect();
         let args = |scope: &Scope, chunk: &[&&Renew]| {
@@ -155,17 +156,6 @@ impl RedisStore {
 fn triple(id: &Id, expires_at_ms: i64, payload: Option<&[u8]>) -> [Vec<u8>; 3] {
     let payload = payload.map_or_else(Vec::new, |bytes| [b"=", bytes].concat());
     [id.as_bytes().to_vec(), number(expires_at_ms), payload]
-}
-
-fn check_payload(scope: &Scope, payload: Option<&[u8]>) -> Result<(), Invalid> {
-    let limit = scope.settings().max_payload;
-    match payload.map_or(0, <[u8]>::len) {
-        len if u32::try_from(len).is_ok_and(|len| len <= limit) => Ok(()),
-        len => Err(Invalid::new(
-            "payload",
-            format!("has {len} bytes; at most {limit} are allowed, keep the rest elsewhere"),
-        )),
-    }
 }
 
 fn tracked(reader: Reader<'_>, word: redis::Value) -> Result<Tracked, StoreError> {

@@ -3,12 +3,11 @@
 use redis::{Cmd, Pipeline};
 
 use crate::model::Name;
+use crate::store::notation::id_of_notice;
 use crate::store::{Parked, ParkedPage, ParkedQuery, Requeued, Shelf, StoreError};
 
 use super::{
-    RedisStore,
-    codec::id_of_notice,
-    keys,
+    RedisStore, keys,
     scope::Scope,
     scripts::{self, Script},
 };

@@ -4,7 +4,8 @@ use std::sync::{Arc, PoisonError};
 
 use redis::{Cmd, Pipeline, Value};
 
-use crate::model::{FirstStart, Invalid, LeadTime, Name, Pause, Paused, Route, Settings};
+use crate::model::{FirstStart, LeadTime, Name, Pause, Paused};
+use crate::store::plan::merge;
 use crate::store::{Applied, Change, Configured, Preview, Registered, StoreError};
 
 use super::{
@@ -250,54 +251,4 @@ impl RedisStore {
             word => Err(reader.odd(format!("unknown word \"{word}\""))),
         }
     }
-}
-
-/// What is in force after a change, or why the change is refused.
-fn merge(
-    namespace: &Name,
-    change: &Change,
-    present: Option<&Configured>,
-) -> Result<(Settings, Vec<Route>), StoreError> {
-    let refuse = |reason: String| StoreError::Conflict { namespace: namespace.clone(), reason };
-    let mut settings = match (&change.settings, present) {
-        (Some(settings), _) => settings.clone(),
-        (None, Some(present)) => present.settings.clone(),
-        (None, None) => return Err(StoreError::Unconfigured { namespace: namespace.clone() }),
-    };
-    // One order, so that the same settings written in another one are no change.
-    settings.remind.sort_unstable_by(|a, b| b.cmp(a));
-    if let Some(present) = present {
-        let (old, new) = (present.settings.shards, settings.shards);
-        if old != new {
-            return Err(refuse(format!(
-                "it has {old} shards for good, not {new}; use a new namespace for another number"
-            )));
-        }
-        if let (Some(old), Some(new)) = (present.settings.revision, settings.revision)
-            && new < old
-        {
-            return Err(refuse(format!("revision {old} is in force, which is newer than {new}")));
-        }
-    }
-    let mut routes = present.map(|present| present.routes.clone()).unwrap_or_default();
-    for route in &change.routes {
-        match routes.iter_mut().find(|known| known.name == route.name) {
-            Some(known) => *known = route.clone(),
-            None => routes.push(route.clone()),
-        }
-    }
-    for name in &change.drop_routes {
-        let before = routes.len();
-        routes.retain(|route| route.name != *name);
-        if routes.len() == before {
-            return Err(StoreError::NoRoute { namespace: namespace.clone(), route: name.clone() });
-        }
-    }
-    if routes.is_empty() && present.is_none() {
-        routes.push(Route::main()?);
-    }
-    if routes.is_empty() {
-        return Err(Invalid::new("drop_route", "would remove the last route; add another one first").into());
-    }
-    Ok((settings, routes))
 }

@@ -5,11 +5,12 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::model::{Name, span_ms};
+use crate::store::notation::{id_of_notice, split_token, whole};
 use crate::store::{Failing, Settled, StoreError, Token, Verdict};
 
 use super::{
     RedisStore,
-    codec::{Reader, id_of_notice, split_token, whole},
+    codec::Reader,
     scope::{Scope, number},
     scripts,
 };

@@ -3,13 +3,14 @@
 use redis::Pipeline;
 
 use crate::model::{Id, Name, Paused, span_ms};
+use crate::store::notation::whole;
 use crate::store::{
     Counters, DeadlineView, DeliveryState, DeliveryView, Dropped, ListQuery, Listed, RouteStats, Stats, StoreError,
 };
 
 use super::{
     RedisStore,
-    codec::{Reader, whole},
+    codec::Reader,
     keys,
     scope::{Scope, number},
     scripts,

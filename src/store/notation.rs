@@ -1,0 +1,70 @@
+//! How stores write notices and tokens as bytes: `<kind>:<e>:<id>`, and `<fence>:<notice>`.
+//!
+//! The fence is n * 64 + c: n hand-outs so far, and c, which is 0 while nobody holds the notice.
+
+use crate::model::{Id, Kind, Name, Notice};
+use crate::store::Token;
+
+/// Reads a notice; `None` if the bytes are none.
+pub(crate) fn read_notice(namespace: &Name, stored: &[u8]) -> Option<Notice> {
+    let mut parts = stored.splitn(3, |byte| *byte == b':');
+    let kind = Kind::from_stored(std::str::from_utf8(parts.next()?).ok()?)?;
+    let expires_at_ms = whole(std::str::from_utf8(parts.next()?).ok()?)?;
+    Some(Notice { namespace: namespace.clone(), kind, expires_at_ms, id: Id::new(parts.next()?).ok()? })
+}
+
+/// Writes a notice.
+pub(crate) fn write_notice(notice: &Notice) -> Vec<u8> {
+    let mut bytes = format!("{}:{}:", notice.kind.to_stored(), notice.expires_at_ms).into_bytes();
+    bytes.extend_from_slice(notice.id.as_bytes());
+    bytes
+}
+
+/// The bytes of the id in a stored notice.
+pub(crate) fn id_of_notice(notice: &[u8]) -> Option<&[u8]> {
+    notice.splitn(3, |byte| *byte == b':').nth(2)
+}
+
+/// The token of a hand-out.
+pub(crate) fn write_token(fence: i64, notice: &[u8]) -> Token {
+    let mut bytes = format!("{fence}:").into_bytes();
+    bytes.extend_from_slice(notice);
+    Token::from_bytes(bytes)
+}
+
+/// The fence and the notice in a token.
+pub(crate) fn split_token(token: &Token) -> Option<(u32, &[u8])> {
+    let bytes = token.as_bytes();
+    let colon = bytes.iter().position(|byte| *byte == b':')?;
+    let fence = std::str::from_utf8(&bytes[..colon]).ok()?.parse().ok()?;
+    Some((fence, &bytes[colon + 1..]))
+}
+
+/// A score or expiry as a whole number, its fraction cut.
+pub(crate) fn whole(text: &str) -> Option<i64> {
+    if let Ok(number) = text.parse() {
+        return Some(number);
+    }
+    let number: f64 = text.parse().ok()?;
+    #[expect(clippy::cast_possible_truncation, reason = "a float cast saturates, and beyond 2^53 no instant is meant")]
+    (!number.is_nan()).then(|| number.floor() as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notices_and_tokens_are_read_as_they_are_written() {
+        let namespace = Name::new("namespace", "session").unwrap();
+        for stored in [b"0x:1796083200000:a:b\n\xFF".as_slice(), b"600000:1796083200000::"] {
+            let notice = read_notice(&namespace, stored).unwrap();
+            assert_eq!(write_notice(&notice), stored);
+            assert_eq!(id_of_notice(stored), Some(notice.id.as_bytes()));
+            assert_eq!(split_token(&write_token(65, stored)), Some((65, stored)));
+        }
+        assert_eq!(read_notice(&namespace, b"10:1796083200000.75:a").unwrap().expires_at_ms, 1_796_083_200_000);
+        assert_eq!(read_notice(&namespace, b"10:1796083200000"), None);
+        assert_eq!(split_token(&Token::from_bytes(*b"65")), None);
+    }
+}
