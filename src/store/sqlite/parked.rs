@@ -1,6 +1,6 @@
 //! Dead letters and reviews: list, put back, delete.
 
-use crate::model::{Name, Notice};
+use crate::model::{Id, Name, Notice};
 use crate::store::{Parked, ParkedPage, ParkedQuery, Requeued, Shelf, notation::write_notice};
 
 use super::{
@@ -23,11 +23,12 @@ impl Operation<'_> {
         let mut page = ParkedPage { entries: Vec::new(), total };
         let mut statement = self.desk.connection.prepare_cached(
             "SELECT route, kind, expires_at, id, parked_at, payload, failures FROM parked
-             WHERE namespace = ?1 AND shelf = ?2 AND (?3 IS NULL OR route = ?3)
+             WHERE namespace = ?1 AND shelf = ?2 AND (?3 IS NULL OR route = ?3) AND (?4 IS NULL OR id = ?4)
              ORDER BY parked_at, route, id, expires_at, kind",
         )?;
         let route = query.route.as_ref().map(Name::as_str);
-        let mut rows = statement.query((self.scope.key, shelf.as_str(), route))?;
+        let id = query.id.as_ref().map(Id::as_bytes);
+        let mut rows = statement.query((self.scope.key, shelf.as_str(), route, id))?;
         while page.entries.len() < limit
             && let Some(row) = rows.next()?
         {
