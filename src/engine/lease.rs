@@ -249,9 +249,10 @@ async fn until(instant: Option<Instant>) {
 mod tests {
     use super::*;
     use crate::engine::delivery::tests::claim;
+    use crate::engine::report::tests::witness;
 
     fn leases() -> Leases {
-        Leases::new(Witness::default())
+        Leases::new(witness(None))
     }
 
     #[test]

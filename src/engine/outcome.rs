@@ -45,6 +45,14 @@ impl Outcome {
         Self::Retry { failure, after: Some(delay) }
     }
 
+    /// What went wrong, if anything did.
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::Retry { failure, .. } | Self::Reject(failure) | Self::Review(failure) => Some(failure),
+            Self::Done | Self::Noted(_) | Self::Superseded => None,
+        }
+    }
+
     /// The word for the outcome in logs and tables.
     pub fn as_str(&self) -> &'static str {
         match self {

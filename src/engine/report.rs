@@ -11,6 +11,7 @@ use std::{
 use serde::Serialize;
 
 use crate::engine::Outcome;
+use crate::engine::log::Log;
 use crate::model::{Name, Notice};
 use crate::store::{DropReason, Dropped, Settled};
 
@@ -178,20 +179,22 @@ impl StopReport {
 
 pub(crate) type Observer = Arc<dyn Fn(&Happening<'_>) + Send + Sync>;
 
-/// The one place that hears of every happening: counts it and passes it on.
-#[derive(Clone, Default)]
+/// The one place that hears of every happening: counts it, logs it and passes it on.
+#[derive(Clone)]
 pub(crate) struct Witness {
     totals: Arc<Mutex<Totals>>,
+    log: Arc<Log>,
     observer: Option<Observer>,
 }
 
 impl Witness {
-    pub(crate) fn new(observer: Option<Observer>) -> Self {
-        Self { totals: Arc::default(), observer }
+    pub(crate) fn new(namespace: Name, route: Name, observer: Option<Observer>) -> Self {
+        Self { totals: Arc::default(), log: Arc::new(Log::new(namespace, route)), observer }
     }
 
     pub(crate) fn tell(&self, happening: &Happening<'_>) {
         self.totals.lock().unwrap_or_else(PoisonError::into_inner).count(happening);
+        self.log.write(happening);
         if let Some(observer) = &self.observer {
             observer(happening);
         }
@@ -209,8 +212,13 @@ impl fmt::Debug for Witness {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// A witness for the worker of a route `main`.
+    pub(crate) fn witness(observer: Option<Observer>) -> Witness {
+        Witness::new("session".parse().unwrap(), "main".parse().unwrap(), observer)
+    }
 
     #[test]
     fn a_stop_report_counts_only_what_happened_during_the_stop() {
@@ -224,7 +232,7 @@ mod tests {
     #[test]
     fn every_happening_is_counted_once_and_passed_on() {
         let heard = Arc::new(Mutex::new(0));
-        let witness = Witness::new(Some(Arc::new({
+        let witness = witness(Some(Arc::new({
             let heard = Arc::clone(&heard);
             move |_: &Happening<'_>| *heard.lock().unwrap() += 1
         })));

@@ -76,7 +76,7 @@ impl Worker {
     /// A store that cannot be reached is no error: the worker waits for it.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<StopReport, WorkerError> {
         let mut shutdown = pin!(shutdown);
-        let witness = Witness::new(self.observer.clone());
+        let witness = Witness::new(self.namespace.clone(), self.route.clone(), self.observer.clone());
         let (store, registered) = select! {
             biased;
             () = &mut shutdown => return Ok(StopReport::default()),
