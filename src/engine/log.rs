@@ -35,6 +35,10 @@ impl Log {
                 let (event_id, kind, id) = (notice.event_id(), notice.kind.as_str(), &notice.id);
                 trace!(%namespace, %route, %event_id, kind, %id, "a notice was given back unhandled");
             }
+            Happening::Voided { notice, attempt, reason, .. } => {
+                let (event_id, kind, id) = (notice.event_id(), notice.kind.as_str(), &notice.id);
+                trace!(%namespace, %route, %event_id, kind, attempt, ?reason, %id, "a notice became void while it was held");
+            }
             Happening::Lost { notice, attempt, loss } => {
                 let (event_id, kind, id) = (notice.event_id(), notice.kind.as_str(), &notice.id);
                 debug!(%namespace, %route, %event_id, kind, attempt, ?loss, %id, "a claim was lost");

@@ -10,7 +10,6 @@ use tokio::{
 
 use crate::engine::handler::Handlers;
 use crate::engine::lease::{Holding, Leases};
-use crate::engine::report::Loss;
 use crate::engine::route_store::RouteStore;
 use crate::engine::settle::{Ended, Ending};
 use crate::engine::tick::{Patience, StoreClock};
@@ -30,15 +29,15 @@ impl Runner {
     /// A notice that waited longer than this for its handler is checked once more before it runs.
     pub(crate) const RECHECK_AFTER: Duration = Duration::from_millis(50);
 
-    /// Checks claims once more; those that do not hold any more are lost.
+    /// Checks claims once more; those that do not hold any more are void or lost.
     pub(crate) async fn recheck(&self, holdings: &[&Holding]) -> Result<(), StoreError> {
         let tokens: Vec<Token> = holdings.iter().map(|holding| holding.claim.token.clone()).collect();
         let answers = self.store.recheck(&tokens).await?;
         for (holding, checked) in holdings.iter().zip(answers) {
             match checked {
                 Checked::Current => {}
-                Checked::Stale => self.leases.lose(holding.key, Loss::Stale),
-                Checked::Dropped(reason) => self.leases.lose(holding.key, Loss::Dropped(reason)),
+                Checked::Stale => self.leases.stale(holding.key),
+                Checked::Dropped(reason) => self.leases.void(holding.key, Some(reason)),
             }
         }
         Ok(())

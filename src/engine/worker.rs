@@ -120,8 +120,8 @@ impl Worker {
             () = stopping => witness.totals(),
         };
         let report = StopReport::between(before, witness.totals());
-        let StopReport { finished, released, lost, .. } = report;
-        info!(%namespace, %route, finished, released, lost, "the worker has stopped");
+        let StopReport { finished, released, voided, lost, .. } = report;
+        info!(%namespace, %route, finished, released, voided, lost, "the worker has stopped");
         Ok(report)
     }
 
