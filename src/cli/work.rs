@@ -169,7 +169,8 @@ impl Handler {
                 Err(e) => {
                     closed.cancel();
                     stop.cancel();
-                    Outcome::retry(Failure::new(Class::Failed, format!("stdout cannot be written: {e}")))
+                    tracing::debug!(error = %e, "stdout cannot be written");
+                    Outcome::Release
                 }
             },
         }

@@ -31,9 +31,9 @@ impl Log {
             Happening::Settled { notice, attempt, outcome, settled } => {
                 self.settled(notice, *attempt, outcome, *settled);
             }
-            Happening::Released { notice } => {
+            Happening::Released { notice, attempt } => {
                 let (event_id, kind, id) = (notice.event_id(), notice.kind.as_str(), &notice.id);
-                trace!(%namespace, %route, %event_id, kind, %id, "a notice was given back unhandled");
+                trace!(%namespace, %route, %event_id, kind, attempt, %id, "a notice was given back unhandled");
             }
             Happening::Voided { notice, attempt, reason, .. } => {
                 let (event_id, kind, id) = (notice.event_id(), notice.kind.as_str(), &notice.id);
@@ -206,7 +206,8 @@ mod tests {
     fn what_went_well_is_told_only_at_the_closest_look() {
         let notice = claim("a", None).notice;
         let noted = Outcome::noted("gone already");
-        let done = [settled(&notice, &Outcome::Done, Settled::Settled), Happening::Released { notice: &notice }];
+        let done =
+            [settled(&notice, &Outcome::Done, Settled::Settled), Happening::Released { notice: &notice, attempt: 1 }];
         assert_eq!(logged(Level::DEBUG, &done), "");
         assert_eq!(logged(Level::TRACE, &done).lines().count(), 2);
         let odd =

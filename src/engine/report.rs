@@ -63,10 +63,12 @@ pub enum Happening<'a> {
         /// Why the store dropped it when it was asked; `None` if the notice was settled before.
         reason: Option<DropReason>,
     },
-    /// A notice was given back unhandled.
+    /// A notice was given back unhandled: by the stop, or by its handler.
     Released {
         /// The notice.
         notice: &'a Notice,
+        /// The number of the attempt; the next hand-out has the same.
+        attempt: u32,
     },
     /// A claim was lost. Its handler, if it ran, has been cancelled.
     Lost {

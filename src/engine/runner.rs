@@ -12,7 +12,7 @@ use crate::engine::handler::Handlers;
 use crate::engine::lease::{Holding, Leases};
 use crate::engine::route_store::RouteStore;
 use crate::engine::settle::{Ended, Ending};
-use crate::engine::tick::{Patience, StoreClock};
+use crate::engine::tick::{Brake, Patience, StoreClock};
 use crate::engine::{Delivery, Outcome};
 use crate::store::{Checked, StoreError, Token};
 
@@ -23,6 +23,8 @@ pub(crate) struct Runner {
     pub(crate) leases: Arc<Leases>,
     pub(crate) handlers: Handlers,
     pub(crate) ended: mpsc::Sender<Ended>,
+    /// Pulled by handlers that cannot work.
+    pub(crate) brake: Brake,
 }
 
 impl Runner {
@@ -65,6 +67,10 @@ impl Runner {
         let sent_at_ms = clock.estimate_ms(Instant::now());
         let delivery = Delivery::new(Arc::clone(&holding.claim), sent_at_ms, holding.cancelled.clone());
         let outcome = self.handlers.run(delivery).await;
+        match outcome {
+            Outcome::Release => self.brake.pull(),
+            _ => self.brake.release(),
+        }
         // The place first: whatever ends this task while it waits finds the claim still in the table.
         let Ok(place) = self.ended.reserve().await else { return };
         if let Some(finished) = self.leases.finish(holding.key) {

@@ -71,7 +71,7 @@ impl Ending {
         match self {
             Self::Handled(Outcome::Done | Outcome::Noted(_) | Outcome::Superseded) => Verb::Ack,
             Self::Handled(Outcome::Retry { .. } | Outcome::Reject(_) | Outcome::Review(_)) => Verb::Fail,
-            Self::Released => Verb::Release,
+            Self::Handled(Outcome::Release) | Self::Released => Verb::Release,
         }
     }
 }
@@ -257,8 +257,8 @@ fn tell(witness: &Witness, alarm: &Alarm, ended: &Ended, answer: Settled) {
             Happening::Voided { notice, attempt, outcome, reason: None }
         }
         (Settled::Stale, _) => Happening::Lost { notice, attempt, loss: Loss::Stale },
+        (_, None | Some(Outcome::Release)) => Happening::Released { notice, attempt },
         (settled, Some(outcome)) => Happening::Settled { notice, attempt, outcome, settled },
-        (_, None) => Happening::Released { notice },
     });
 }
 
@@ -274,7 +274,7 @@ fn failing(backoff: &Backoff, ended: &Ended) -> Option<Failing> {
         }
         Outcome::Reject(failure) => (failure, Verdict::Dead),
         Outcome::Review(failure) => (failure, Verdict::Review),
-        Outcome::Done | Outcome::Noted(_) | Outcome::Superseded => return None,
+        Outcome::Done | Outcome::Noted(_) | Outcome::Superseded | Outcome::Release => return None,
     };
     let Claim { token, due_at_ms, on_set, .. } = &*ended.claim;
     Some(Failing {

@@ -19,7 +19,7 @@ use crate::engine::report::{Happening, Observer, Witness};
 use crate::engine::route_store::RouteStore;
 use crate::engine::runner::Runner;
 use crate::engine::settle::Settler;
-use crate::engine::tick::{Alarm, Patience, Stop};
+use crate::engine::tick::{Alarm, Brake, Patience, Stop};
 use crate::engine::{StopReport, WorkerError};
 use crate::model::{Backoff, Name, Route};
 use crate::store::{Change, Configured, Store, StoreError};
@@ -96,7 +96,7 @@ impl Worker {
         let leases = Arc::new(Leases::new(witness.clone()));
         let mut settler = Settler::new(Arc::clone(&store), Arc::clone(&alarm), witness.clone(), self.backoff, inbox);
         let mut keeper = LeaseKeeper::new(Arc::clone(&leases), Arc::clone(&store));
-        let runner = Arc::new(Runner { store, leases, handlers: self.handlers, ended });
+        let runner = Arc::new(Runner { store, leases, handlers: self.handlers, ended, brake: Brake::new() });
         let stop_timeout = self.pace.stop_timeout;
         let mut dispatcher = Dispatcher::new(runner, alarm, witness.clone(), self.pace);
 

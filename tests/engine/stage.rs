@@ -117,7 +117,7 @@ impl Seen {
                 outcome: outcome.as_str(),
                 settled: *settled,
             },
-            Happening::Released { notice } => Self::Released(notice.id.to_string()),
+            Happening::Released { notice, .. } => Self::Released(notice.id.to_string()),
             Happening::Voided { notice, attempt, outcome, reason } => Self::Voided {
                 id: notice.id.to_string(),
                 attempt: *attempt,
