@@ -32,7 +32,15 @@ use crate::store::{Change, Configured, Store, StoreError};
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// use forewarn::{Forewarn, Worker};
+/// use forewarn::{Delivery, Forewarn, Outcome, Worker};
+///
+/// # async fn delete_data_of(session: &str) -> std::io::Result<bool> { Ok(!session.is_empty()) }
+/// async fn clean_up(delivery: Delivery) -> std::io::Result<Outcome> {
+///     let Some(session) = delivery.id().as_text() else { return Ok(Outcome::noted("no session of ours")) };
+///     // An error is retried. A second delivery finds nothing left, and that is done, too.
+///     let found = delete_data_of(session).await?;
+///     Ok(if found { Outcome::Done } else { Outcome::noted("gone already") })
+/// }
 ///
 /// let forewarn = Forewarn::connect("redis://127.0.0.1/").await?;
 /// let sessions = forewarn.namespace("session");
@@ -41,9 +49,7 @@ use crate::store::{Change, Configured, Store, StoreError};
 ///     .on_reminder(|delivery| async move {
 ///         println!("{} expires at {}", delivery.id(), delivery.expires_at());
 ///     })
-///     .on_cleanup(|delivery| async move {
-///         std::fs::remove_dir_all(format!("sessions/{}", delivery.id()))
-///     })
+///     .on_cleanup(clean_up)
 ///     .run(shutdown)
 ///     .await?;
 /// println!("given back: {}", report.released);
@@ -67,6 +73,9 @@ impl Worker {
 
     /// Works until `shutdown` resolves, through any outage of the store. Then it claims nothing more, lets what runs
     /// finish within the stop time-out, gives back the rest and reports.
+    ///
+    /// The store may be down when this begins: the worker waits for it and tells so, as it does later, until `shutdown`
+    /// resolves. To connect, however, as [`Forewarn::connect`](crate::Forewarn::connect) does, needs the store once.
     ///
     /// A route that is missing is registered first. A route that delivers a kind of notice for which there is no
     /// handler is refused, because somebody waits for those notices.
