@@ -144,8 +144,8 @@ fn report_text(report: &StopReport) -> String {
     let StopReport { finished, released, lost, totals, .. } = report;
     format!(
         "stopped: finished {finished}, gave back {released}, lost {lost}; since the start {} done, {} superseded, \
-         {} retried, {} dead, {} for review",
-        totals.done, totals.superseded, totals.retried, totals.dead, totals.review
+         {} retried, {} dead, {} for review, {} void",
+        totals.done, totals.superseded, totals.retried, totals.dead, totals.review, totals.voided
     )
 }
 
@@ -169,7 +169,8 @@ impl Handler {
                 Err(e) => {
                     closed.cancel();
                     stop.cancel();
-                    Outcome::retry(Failure::new(Class::Failed, format!("stdout cannot be written: {e}")))
+                    tracing::debug!(error = %e, "stdout cannot be written");
+                    Outcome::Release
                 }
             },
         }

@@ -60,8 +60,8 @@ enum Plan {
 impl Dispatcher {
     /// How often the settings are loaded anew.
     const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
-    /// How long cancelled handlers have to end by themselves at a stop.
-    const CANCEL_GRACE: Duration = Duration::from_millis(500);
+    /// How long cancelled handlers have to end by themselves at a stop: long enough to close what they have open.
+    const CANCEL_GRACE: Duration = Duration::from_secs(2);
 
     pub(crate) fn new(runner: Arc<Runner>, alarm: Arc<Alarm>, witness: Witness, pace: Pace) -> Self {
         Self {
@@ -99,6 +99,7 @@ impl Dispatcher {
     async fn ready(&self) -> OwnedSemaphorePermit {
         let Ok(mut slots) = Arc::clone(&self.slots).acquire_owned().await else { return std::future::pending().await };
         self.due().await;
+        self.runner.brake.passed().await;
         let more = self.slots.available_permits().min(self.pace.batch as usize - 1);
         let more = u32::try_from(more).unwrap_or(u32::MAX);
         if let Ok(more) = Arc::clone(&self.slots).try_acquire_many_owned(more) {

@@ -22,7 +22,7 @@ use crate::engine::outage::Call;
 use crate::engine::report::{Happening, Loss, Witness};
 use crate::engine::route_store::RouteStore;
 use crate::engine::tick::{Patience, after};
-use crate::store::{Claim, Settled, Token};
+use crate::store::{Claim, DropReason, Settled, Token};
 
 /// For how long an answer of the store makes a claim ours.
 #[derive(Debug, Clone, Copy)]
@@ -117,6 +117,25 @@ impl Leases {
         held.holding.cancelled.cancel();
         let Claim { notice, attempt, .. } = &*held.holding.claim;
         self.witness.tell(&Happening::Lost { notice, attempt: *attempt, loss });
+    }
+
+    /// Takes a claim out because its notice is void, and cancels its handler.
+    pub(crate) fn void(&self, key: u64, reason: Option<DropReason>) {
+        let Some(held) = self.table().held.remove(&key) else { return };
+        held.holding.cancelled.cancel();
+        let Claim { notice, attempt, .. } = &*held.holding.claim;
+        self.witness.tell(&Happening::Voided { notice, attempt: *attempt, outcome: None, reason });
+    }
+
+    /// Takes a claim out because the store does not know it any more.
+    pub(crate) fn stale(&self, key: u64) {
+        // While its lease is trusted nobody else can have got the notice, so it was settled by what made it void.
+        let now = Instant::now();
+        if self.table().held.get(&key).is_some_and(|held| now < held.term.trusted_until) {
+            self.void(key, None);
+        } else {
+            self.lose(key, Loss::Stale);
+        }
     }
 
     /// Cancels all handlers, because the time to finish is over. The claims stay.
@@ -225,8 +244,8 @@ impl LeaseKeeper {
                 for (key, settled) in keys.into_iter().zip(answers) {
                     match settled {
                         Settled::Settled => self.leases.prolong(key, Term::new(asked_at, lease)),
-                        Settled::Dropped(reason) => self.leases.lose(key, Loss::Dropped(reason)),
-                        _ => self.leases.lose(key, Loss::Stale),
+                        Settled::Dropped(reason) => self.leases.void(key, Some(reason)),
+                        _ => self.leases.stale(key),
                     }
                 }
             }
@@ -249,9 +268,10 @@ async fn until(instant: Option<Instant>) {
 mod tests {
     use super::*;
     use crate::engine::delivery::tests::claim;
+    use crate::engine::report::tests::witness;
 
     fn leases() -> Leases {
-        Leases::new(Witness::default())
+        Leases::new(witness(None))
     }
 
     #[test]
@@ -273,6 +293,19 @@ mod tests {
         assert!(leases.finish(holding.key).is_none());
         leases.lose(holding.key, Loss::Stale);
         assert_eq!((leases.witness.totals().lost, leases.len()), (1, 0));
+    }
+
+    #[test]
+    fn a_claim_the_store_does_not_know_is_void_while_its_lease_is_trusted_and_else_lost() {
+        let leases = leases();
+        let (now, lease) = (Instant::now(), Duration::from_secs(60));
+        let trusted = leases.hold(claim("trusted", None), Term::new(now, lease));
+        let ended = leases.hold(claim("ended", None), Term::new(now, Duration::ZERO));
+        leases.stale(trusted.key);
+        leases.stale(ended.key);
+        let totals = leases.witness.totals();
+        assert_eq!((totals.voided, totals.lost), (1, 1));
+        assert!(trusted.cancelled.is_cancelled() && ended.cancelled.is_cancelled());
     }
 
     #[test]

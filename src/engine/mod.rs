@@ -1,7 +1,8 @@
 //! The running parts: they know the ports, never an adapter.
 //!
 //! [`Worker`] works for one route of one namespace. Inside it, a dispatcher claims and starts handlers, a lease keeper
-//! holds on to what takes long, a settler tells the store how things ended, and a listener wakes the dispatcher early.
+//! holds on to what takes long, a settler tells the store how things ended, and a listener wakes the dispatcher early. What happens is told to one
+//! witness, which counts it, logs it and passes it on.
 
 mod builder;
 mod delivery;
@@ -10,6 +11,7 @@ mod error;
 mod handler;
 mod lease;
 mod listener;
+mod log;
 mod outage;
 mod outcome;
 mod report;

@@ -119,6 +119,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::engine::report::tests::witness;
 
     fn error() -> StoreError {
         StoreError::Unavailable { address: "store://h".to_owned(), source: "connection refused".into() }
@@ -127,7 +128,7 @@ mod tests {
     #[test]
     fn an_outage_is_told_once_and_ends_when_no_call_fails() {
         let told = Arc::new(Mutex::new(Vec::new()));
-        let witness = Witness::new(Some(Arc::new({
+        let witness = witness(Some(Arc::new({
             let told = Arc::clone(&told);
             move |happening: &Happening<'_>| {
                 told.lock().unwrap().push(match happening {

@@ -27,6 +27,12 @@ pub enum Outcome {
     Review(Failure),
     /// It is void: the business has moved on. Settled like done, counted apart.
     Superseded,
+    /// It was not handled, and that is not its fault: this worker cannot work just now. It is given back, ready at once
+    /// for any worker, and no attempt is burnt.
+    ///
+    /// While its handlers answer like this the worker claims more and more slowly, at last every few seconds, so that a
+    /// notice does not go round and round. To give the notice itself a rest, use [`Outcome::retry_after`].
+    Release,
 }
 
 impl Outcome {
@@ -45,6 +51,14 @@ impl Outcome {
         Self::Retry { failure, after: Some(delay) }
     }
 
+    /// What went wrong, if anything did.
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::Retry { failure, .. } | Self::Reject(failure) | Self::Review(failure) => Some(failure),
+            Self::Done | Self::Noted(_) | Self::Superseded | Self::Release => None,
+        }
+    }
+
     /// The word for the outcome in logs and tables.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -54,6 +68,7 @@ impl Outcome {
             Self::Reject(_) => "reject",
             Self::Review(_) => "review",
             Self::Superseded => "superseded",
+            Self::Release => "release",
         }
     }
 }

@@ -11,6 +11,7 @@ use std::{
 use serde::Serialize;
 
 use crate::engine::Outcome;
+use crate::engine::log::Log;
 use crate::model::{Name, Notice};
 use crate::store::{DropReason, Dropped, Settled};
 
@@ -46,13 +47,28 @@ pub enum Happening<'a> {
         attempt: u32,
         /// What the handler answered.
         outcome: &'a Outcome,
-        /// What the store made of it: when the retry is, for instance.
+        /// What the store made of it: when the retry is, for instance. Never stale or dropped: that is told as lost or
+        /// voided.
         settled: Settled,
     },
-    /// A notice was given back unhandled.
+    /// A renewal, a removal or a change of settings made a notice void while it was held. Its handler, if it runs, has
+    /// been cancelled; what it answers counts for nothing. That is no loss: nobody is to handle the notice any more.
+    Voided {
+        /// The notice.
+        notice: &'a Notice,
+        /// The number of the attempt.
+        attempt: u32,
+        /// What the handler had answered, if it had ended.
+        outcome: Option<&'a Outcome>,
+        /// Why the store dropped it when it was asked; `None` if the notice was settled before.
+        reason: Option<DropReason>,
+    },
+    /// A notice was given back unhandled: by the stop, or by its handler.
     Released {
         /// The notice.
         notice: &'a Notice,
+        /// The number of the attempt; the next hand-out has the same.
+        attempt: u32,
     },
     /// A claim was lost. Its handler, if it ran, has been cancelled.
     Lost {
@@ -86,10 +102,8 @@ pub enum Happening<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Loss {
-    /// The store says that it is somebody else's, or settled.
+    /// The store says that it is somebody else's, or settled, after its lease had ended.
     Stale,
-    /// The store says that the notice is void.
-    Dropped(DropReason),
     /// The lease could not be extended in time, so it cannot be trusted any more.
     Expired,
     /// The store could not be told how it ended before its lease ended.
@@ -112,8 +126,8 @@ pub struct Totals {
     pub dead: u64,
     /// Parked for a person.
     pub review: u64,
-    /// Void by the store's word: before the handler ran, while it ran, or when it had ended.
-    pub dropped: u64,
+    /// Made void while they were held: before the handler ran, while it ran, or when it had ended.
+    pub voided: u64,
     /// Given back unhandled.
     pub released: u64,
     /// Lost: their leases ended, somebody else has them, or the store could not be told.
@@ -122,7 +136,7 @@ pub struct Totals {
 
 impl Totals {
     fn settled(&self) -> u64 {
-        self.done + self.superseded + self.retried + self.dead + self.review + self.dropped
+        self.done + self.superseded + self.retried + self.dead + self.review
     }
 
     fn count(&mut self, happening: &Happening<'_>) {
@@ -130,14 +144,14 @@ impl Totals {
             Happening::Claimed { notices, .. } => self.claimed += notices,
             Happening::Settled { outcome, settled, .. } => match (settled, outcome) {
                 (Settled::Settled, Outcome::Superseded) => self.superseded += 1,
+                (Settled::Settled, Outcome::Retry { .. }) | (Settled::Retry { .. }, _) => self.retried += 1,
                 (Settled::Settled, _) => self.done += 1,
-                (Settled::Retry { .. }, _) => self.retried += 1,
                 (Settled::Dead, _) => self.dead += 1,
                 (Settled::Review, _) => self.review += 1,
-                (Settled::Dropped(_), _) => self.dropped += 1,
+                (Settled::Dropped(_), _) => self.voided += 1,
                 (Settled::Stale, _) => self.lost += 1,
             },
-            Happening::Lost { loss: Loss::Dropped(_), .. } => self.dropped += 1,
+            Happening::Voided { .. } => self.voided += 1,
             Happening::Lost { .. } => self.lost += 1,
             Happening::Released { .. } => self.released += 1,
             Happening::Started { .. }
@@ -157,6 +171,8 @@ pub struct StopReport {
     pub finished: u64,
     /// Notices given back: ready at once for another worker, no attempt burnt.
     pub released: u64,
+    /// Notices that were made void during the stop: nobody is to handle them any more.
+    pub voided: u64,
     /// Notices the store could not be told about, or whose leases were lost during the stop. They are handed out again
     /// when their leases end.
     pub lost: u64,
@@ -170,6 +186,7 @@ impl StopReport {
         Self {
             finished: after.settled() - before.settled(),
             released: after.released - before.released,
+            voided: after.voided - before.voided,
             lost: after.lost - before.lost,
             totals: after,
         }
@@ -178,20 +195,22 @@ impl StopReport {
 
 pub(crate) type Observer = Arc<dyn Fn(&Happening<'_>) + Send + Sync>;
 
-/// The one place that hears of every happening: counts it and passes it on.
-#[derive(Clone, Default)]
+/// The one place that hears of every happening: counts it, logs it and passes it on.
+#[derive(Clone)]
 pub(crate) struct Witness {
     totals: Arc<Mutex<Totals>>,
+    log: Arc<Log>,
     observer: Option<Observer>,
 }
 
 impl Witness {
-    pub(crate) fn new(observer: Option<Observer>) -> Self {
-        Self { totals: Arc::default(), observer }
+    pub(crate) fn new(namespace: Name, route: Name, observer: Option<Observer>) -> Self {
+        Self { totals: Arc::default(), log: Arc::new(Log::new(namespace, route)), observer }
     }
 
     pub(crate) fn tell(&self, happening: &Happening<'_>) {
         self.totals.lock().unwrap_or_else(PoisonError::into_inner).count(happening);
+        self.log.write(happening);
         if let Some(observer) = &self.observer {
             observer(happening);
         }
@@ -209,22 +228,27 @@ impl fmt::Debug for Witness {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// A witness for the worker of a route `main`.
+    pub(crate) fn witness(observer: Option<Observer>) -> Witness {
+        Witness::new("session".parse().unwrap(), "main".parse().unwrap(), observer)
+    }
 
     #[test]
     fn a_stop_report_counts_only_what_happened_during_the_stop() {
         let before = Totals { claimed: 9, done: 4, retried: 1, lost: 1, ..Totals::default() };
-        let after = Totals { done: 5, dead: 1, released: 2, lost: 2, ..before };
+        let after = Totals { done: 5, dead: 1, released: 2, voided: 3, lost: 2, ..before };
         let report = StopReport::between(before, after);
-        assert_eq!((report.finished, report.released, report.lost), (2, 2, 1));
+        assert_eq!((report.finished, report.released, report.voided, report.lost), (2, 2, 3, 1));
         assert_eq!(report.totals, after);
     }
 
     #[test]
     fn every_happening_is_counted_once_and_passed_on() {
         let heard = Arc::new(Mutex::new(0));
-        let witness = Witness::new(Some(Arc::new({
+        let witness = witness(Some(Arc::new({
             let heard = Arc::clone(&heard);
             move |_: &Happening<'_>| *heard.lock().unwrap() += 1
         })));

@@ -10,10 +10,9 @@ use tokio::{
 
 use crate::engine::handler::Handlers;
 use crate::engine::lease::{Holding, Leases};
-use crate::engine::report::Loss;
 use crate::engine::route_store::RouteStore;
 use crate::engine::settle::{Ended, Ending};
-use crate::engine::tick::{Patience, StoreClock};
+use crate::engine::tick::{Brake, Patience, StoreClock};
 use crate::engine::{Delivery, Outcome};
 use crate::store::{Checked, StoreError, Token};
 
@@ -24,21 +23,23 @@ pub(crate) struct Runner {
     pub(crate) leases: Arc<Leases>,
     pub(crate) handlers: Handlers,
     pub(crate) ended: mpsc::Sender<Ended>,
+    /// Pulled by handlers that cannot work.
+    pub(crate) brake: Brake,
 }
 
 impl Runner {
     /// A notice that waited longer than this for its handler is checked once more before it runs.
     pub(crate) const RECHECK_AFTER: Duration = Duration::from_millis(50);
 
-    /// Checks claims once more; those that do not hold any more are lost.
+    /// Checks claims once more; those that do not hold any more are void or lost.
     pub(crate) async fn recheck(&self, holdings: &[&Holding]) -> Result<(), StoreError> {
         let tokens: Vec<Token> = holdings.iter().map(|holding| holding.claim.token.clone()).collect();
         let answers = self.store.recheck(&tokens).await?;
         for (holding, checked) in holdings.iter().zip(answers) {
             match checked {
                 Checked::Current => {}
-                Checked::Stale => self.leases.lose(holding.key, Loss::Stale),
-                Checked::Dropped(reason) => self.leases.lose(holding.key, Loss::Dropped(reason)),
+                Checked::Stale => self.leases.stale(holding.key),
+                Checked::Dropped(reason) => self.leases.void(holding.key, Some(reason)),
             }
         }
         Ok(())
@@ -66,6 +67,10 @@ impl Runner {
         let sent_at_ms = clock.estimate_ms(Instant::now());
         let delivery = Delivery::new(Arc::clone(&holding.claim), sent_at_ms, holding.cancelled.clone());
         let outcome = self.handlers.run(delivery).await;
+        match outcome {
+            Outcome::Release => self.brake.pull(),
+            _ => self.brake.release(),
+        }
         // The place first: whatever ends this task while it waits finds the claim still in the table.
         let Ok(place) = self.ended.reserve().await else { return };
         if let Some(finished) = self.leases.finish(holding.key) {

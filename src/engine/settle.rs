@@ -43,8 +43,7 @@ impl Ended {
             (_, settled) if !self.told_before || settled != Settled::Stale => settled,
             (Ending::Handled(Outcome::Reject(_)), _) => Settled::Dead,
             (Ending::Handled(Outcome::Review(_)), _) => Settled::Review,
-            // When the retry is was in the answer that never came.
-            (Ending::Handled(Outcome::Retry { .. }), _) => Settled::Stale,
+            // Of a retry, too: when it is was in the answer that never came.
             (Ending::Released | Ending::Handled(_), _) => Settled::Settled,
         }
     }
@@ -72,7 +71,7 @@ impl Ending {
         match self {
             Self::Handled(Outcome::Done | Outcome::Noted(_) | Outcome::Superseded) => Verb::Ack,
             Self::Handled(Outcome::Retry { .. } | Outcome::Reject(_) | Outcome::Review(_)) => Verb::Fail,
-            Self::Released => Verb::Release,
+            Self::Handled(Outcome::Release) | Self::Released => Verb::Release,
         }
     }
 }
@@ -176,7 +175,7 @@ impl Settler {
             };
             ended.told_before |= *told_before;
             match answers.next().flatten() {
-                Some(settled) => tell(&self.witness, &self.alarm, &ended, ended.reading(settled)),
+                Some(settled) => tell(&self.witness, &self.alarm, &ended, settled),
                 None => kept.push(ended),
             }
         }
@@ -238,23 +237,29 @@ impl Settler {
     }
 }
 
-fn tell(witness: &Witness, alarm: &Alarm, ended: &Ended, settled: Settled) {
+fn tell(witness: &Witness, alarm: &Alarm, ended: &Ended, answer: Settled) {
     let Claim { notice, attempt, .. } = &*ended.claim;
-    if let Settled::Retry { next_attempt_at_ms } = settled {
-        alarm.ring(next_attempt_at_ms);
+    let attempt = *attempt;
+    let outcome = match &ended.ending {
+        Ending::Handled(outcome) => Some(outcome),
+        Ending::Released => None,
+    };
+    let settled = ended.reading(answer);
+    match (settled, outcome) {
+        (Settled::Retry { next_attempt_at_ms }, _) => alarm.ring(next_attempt_at_ms),
+        (Settled::Settled, Some(Outcome::Retry { .. })) => alarm.ring_now(),
+        _ => {}
     }
-    match (&ended.ending, settled) {
-        (Ending::Handled(outcome), settled) => {
-            witness.tell(&Happening::Settled { notice, attempt: *attempt, outcome, settled });
+    witness.tell(&match (settled, outcome) {
+        (Settled::Dropped(reason), outcome) => Happening::Voided { notice, attempt, outcome, reason: Some(reason) },
+        // While its lease is trusted nobody else can have got the notice, so it was settled by what made it void.
+        (Settled::Stale, outcome) if Instant::now() < ended.until => {
+            Happening::Voided { notice, attempt, outcome, reason: None }
         }
-        (Ending::Released, Settled::Settled) => witness.tell(&Happening::Released { notice }),
-        (Ending::Released, Settled::Dropped(reason)) => {
-            witness.tell(&Happening::Lost { notice, attempt: *attempt, loss: Loss::Dropped(reason) });
-        }
-        (Ending::Released, _) => {
-            witness.tell(&Happening::Lost { notice, attempt: *attempt, loss: Loss::Stale });
-        }
-    }
+        (Settled::Stale, _) => Happening::Lost { notice, attempt, loss: Loss::Stale },
+        (_, None | Some(Outcome::Release)) => Happening::Released { notice, attempt },
+        (settled, Some(outcome)) => Happening::Settled { notice, attempt, outcome, settled },
+    });
 }
 
 /// What the store is told of a failed claim.
@@ -269,7 +274,7 @@ fn failing(backoff: &Backoff, ended: &Ended) -> Option<Failing> {
         }
         Outcome::Reject(failure) => (failure, Verdict::Dead),
         Outcome::Review(failure) => (failure, Verdict::Review),
-        Outcome::Done | Outcome::Noted(_) | Outcome::Superseded => return None,
+        Outcome::Done | Outcome::Noted(_) | Outcome::Superseded | Outcome::Release => return None,
     };
     let Claim { token, due_at_ms, on_set, .. } = &*ended.claim;
     Some(Failing {
@@ -316,6 +321,9 @@ mod tests {
         let mut rejected = ended(Outcome::Reject(Failure::new(Class::Rejected, "x")));
         rejected.told_before = true;
         assert_eq!(rejected.reading(Settled::Stale), Settled::Dead);
+        let mut failed = ended(Outcome::retry(Failure::new(Class::Timeout, "x")));
+        failed.told_before = true;
+        assert_eq!(failed.reading(Settled::Stale), Settled::Settled);
     }
 
     #[test]

@@ -3,12 +3,15 @@
 //! The store's clock decides what is due; the timers here only decide when to ask.
 
 use std::{
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
 use tokio_util::sync::CancellationToken;
 
 /// What one answer told of the store's clock.
@@ -84,6 +87,54 @@ impl Alarm {
     /// Waits until something earlier than before is heard.
     pub(crate) async fn rung(&self) {
         self.rung.notified().await;
+    }
+}
+
+/// Holds up claims while handlers say that they cannot work: longer each time, until one of them can.
+#[derive(Debug)]
+pub(crate) struct Brake(Mutex<Braking>);
+
+#[derive(Debug)]
+struct Braking {
+    until: Option<Instant>,
+    patience: Patience,
+}
+
+impl Brake {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(Braking { until: None, patience: Patience::new() }))
+    }
+
+    /// A handler cannot work. Those that say so during one delay say it together.
+    pub(crate) fn pull(&self) {
+        let mut braking = self.braking();
+        let now = Instant::now();
+        if braking.until.is_none_or(|until| until <= now) {
+            braking.until = Some(now + braking.patience.next_delay());
+        }
+    }
+
+    /// A handler can work.
+    pub(crate) fn release(&self) {
+        let mut braking = self.braking();
+        if braking.until.take().is_some() {
+            braking.patience.reset();
+        }
+    }
+
+    /// Waits until claims may go on.
+    pub(crate) async fn passed(&self) {
+        loop {
+            let until = self.braking().until;
+            match until {
+                Some(until) if Instant::now() < until => sleep_until(until).await,
+                _ => return,
+            }
+        }
+    }
+
+    fn braking(&self) -> MutexGuard<'_, Braking> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -186,6 +237,27 @@ mod tests {
         alarm.ring_now();
         alarm.rung().await;
         assert_eq!(alarm.earliest(), Some(i64::MIN));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_brake_holds_longer_each_time_until_a_handler_can_work() {
+        let (brake, begun) = (Brake::new(), Instant::now());
+        brake.passed().await;
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        let mut held = Vec::new();
+        for _ in 0..12 {
+            let begun = Instant::now();
+            // Many handlers say it together.
+            (0..16).for_each(|_| brake.pull());
+            brake.passed().await;
+            held.push(begun.elapsed());
+        }
+        assert!(held[0] < Duration::from_millis(110) && held[11] >= Duration::from_millis(2500), "{held:?}");
+        brake.release();
+        let begun = Instant::now();
+        brake.pull();
+        brake.passed().await;
+        assert!(begun.elapsed() < Duration::from_millis(110), "{:?}", begun.elapsed());
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::engine::report::{Happening, Observer, Witness};
 use crate::engine::route_store::RouteStore;
 use crate::engine::runner::Runner;
 use crate::engine::settle::Settler;
-use crate::engine::tick::{Alarm, Patience, Stop};
+use crate::engine::tick::{Alarm, Brake, Patience, Stop};
 use crate::engine::{StopReport, WorkerError};
 use crate::model::{Backoff, Name, Route};
 use crate::store::{Change, Configured, Store, StoreError};
@@ -32,7 +32,15 @@ use crate::store::{Change, Configured, Store, StoreError};
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// use forewarn::{Forewarn, Worker};
+/// use forewarn::{Delivery, Forewarn, Outcome, Worker};
+///
+/// # async fn delete_data_of(session: &str) -> std::io::Result<bool> { Ok(!session.is_empty()) }
+/// async fn clean_up(delivery: Delivery) -> std::io::Result<Outcome> {
+///     let Some(session) = delivery.id().as_text() else { return Ok(Outcome::noted("no session of ours")) };
+///     // An error is retried. A second delivery finds nothing left, and that is done, too.
+///     let found = delete_data_of(session).await?;
+///     Ok(if found { Outcome::Done } else { Outcome::noted("gone already") })
+/// }
 ///
 /// let forewarn = Forewarn::connect("redis://127.0.0.1/").await?;
 /// let sessions = forewarn.namespace("session");
@@ -41,9 +49,7 @@ use crate::store::{Change, Configured, Store, StoreError};
 ///     .on_reminder(|delivery| async move {
 ///         println!("{} expires at {}", delivery.id(), delivery.expires_at());
 ///     })
-///     .on_cleanup(|delivery| async move {
-///         std::fs::remove_dir_all(format!("sessions/{}", delivery.id()))
-///     })
+///     .on_cleanup(clean_up)
 ///     .run(shutdown)
 ///     .await?;
 /// println!("given back: {}", report.released);
@@ -68,6 +74,9 @@ impl Worker {
     /// Works until `shutdown` resolves, through any outage of the store. Then it claims nothing more, lets what runs
     /// finish within the stop time-out, gives back the rest and reports.
     ///
+    /// The store may be down when this begins: the worker waits for it and tells so, as it does later, until `shutdown`
+    /// resolves. To connect, however, as [`Forewarn::connect`](crate::Forewarn::connect) does, needs the store once.
+    ///
     /// A route that is missing is registered first. A route that delivers a kind of notice for which there is no
     /// handler is refused, because somebody waits for those notices.
     ///
@@ -76,7 +85,7 @@ impl Worker {
     /// A store that cannot be reached is no error: the worker waits for it.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<StopReport, WorkerError> {
         let mut shutdown = pin!(shutdown);
-        let witness = Witness::new(self.observer.clone());
+        let witness = Witness::new(self.namespace.clone(), self.route.clone(), self.observer.clone());
         let (store, registered) = select! {
             biased;
             () = &mut shutdown => return Ok(StopReport::default()),
@@ -96,7 +105,7 @@ impl Worker {
         let leases = Arc::new(Leases::new(witness.clone()));
         let mut settler = Settler::new(Arc::clone(&store), Arc::clone(&alarm), witness.clone(), self.backoff, inbox);
         let mut keeper = LeaseKeeper::new(Arc::clone(&leases), Arc::clone(&store));
-        let runner = Arc::new(Runner { store, leases, handlers: self.handlers, ended });
+        let runner = Arc::new(Runner { store, leases, handlers: self.handlers, ended, brake: Brake::new() });
         let stop_timeout = self.pace.stop_timeout;
         let mut dispatcher = Dispatcher::new(runner, alarm, witness.clone(), self.pace);
 
@@ -120,8 +129,8 @@ impl Worker {
             () = stopping => witness.totals(),
         };
         let report = StopReport::between(before, witness.totals());
-        let StopReport { finished, released, lost, .. } = report;
-        info!(%namespace, %route, finished, released, lost, "the worker has stopped");
+        let StopReport { finished, released, voided, lost, .. } = report;
+        info!(%namespace, %route, finished, released, voided, lost, "the worker has stopped");
         Ok(report)
     }
 

@@ -57,11 +57,28 @@ async fn a_notice_voided_under_its_handler_cancels_it() {
     told.wait_for(1).await;
     stage.namespace.remove("a").await.unwrap();
     assert_eq!(told.wait_for(2).await, ["started", "cancelled"]);
-    let lost = running.wait("the loss", |seen| matches!(seen, Seen::Lost { .. })).await;
-    assert!(matches!(lost, Seen::Lost { loss: Loss::Stale | Loss::Dropped(_), .. }), "{lost:?}");
-    running.stop().await;
+    let voided = running.wait("the word of it", |seen| matches!(seen, Seen::Voided { .. })).await;
+    assert!(matches!(voided, Seen::Voided { outcome: None, reason: None, .. }), "{voided:?}");
+    let totals = running.stop().await.totals;
+    assert_eq!((totals.voided, totals.lost), (1, 0));
     // What it answered counts for nothing.
     assert_eq!(stage.store.calls("ack"), 0);
+}
+
+#[tokio::test]
+async fn a_reminder_whose_deadline_was_renewed_under_its_handler_is_no_loss() {
+    let stage = Stage::new(Settings::default().remind(lead(5_000))).await;
+    let (told, go) = (Arc::new(Inbox::new()), Arc::new(Notify::new()));
+    let running = Running::start(stage.builder().on_reminder(patient(&told, &go)).on_cleanup(|_| async {})).await;
+    stage.track("a", 5_050).await;
+    told.wait_for(1).await;
+    stage.track("a", 600_000).await;
+    go.notify_one();
+    let voided = running.wait("the word of it", |seen| matches!(seen, Seen::Voided { .. })).await;
+    let Seen::Voided { outcome: Some("done"), reason: None, attempt: 1, .. } = voided else { panic!("{voided:?}") };
+    let report = running.stop().await;
+    assert_eq!((report.totals.voided, report.totals.done, report.totals.lost), (1, 0, 0));
+    assert_eq!((report.voided, report.finished), (0, 0));
 }
 
 #[tokio::test]
@@ -131,7 +148,7 @@ async fn what_was_removed_while_it_waited_for_its_handler_is_not_run() {
     stage.pass(60).await;
     go.notify_one();
     running.settled("still here", 1).await;
-    running.wait("the loss", |seen| matches!(seen, Seen::Lost { id, .. } if id == "gone")).await;
+    running.wait("the word of it", |seen| matches!(seen, Seen::Voided { id, .. } if id == "gone")).await;
     assert_eq!(handled.items(), ["still here"]);
     assert!(stage.store.calls("recheck") >= 1);
     running.stop().await;
@@ -160,8 +177,8 @@ async fn what_a_raw_client_removed_while_it_waited_is_not_run() {
     assert_eq!(removed, 1);
     stage.pass(60).await;
     go.notify_one();
-    let lost = running.wait("the loss", |seen| matches!(seen, Seen::Lost { .. })).await;
-    assert!(matches!(lost, Seen::Lost { loss: Loss::Dropped(DropReason::Superseded), .. }), "{lost:?}");
+    let voided = running.wait("the word of it", |seen| matches!(seen, Seen::Voided { .. })).await;
+    assert!(matches!(voided, Seen::Voided { reason: Some(DropReason::Superseded), .. }), "{voided:?}");
     assert_eq!(handled.items().len(), 0);
     running.stop().await;
 }

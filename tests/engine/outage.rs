@@ -1,14 +1,14 @@
 //! What a worker lives through: servers that vanish, forget, stand still, and replies that never come.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use forewarn::store::{Change, Settled};
-use forewarn::{Delivery, Settings};
+use forewarn::{Delivery, Outcome, Settings};
 use tokio::sync::Notify;
 
 use crate::faulty_store::Fault;
 use crate::harness::{Inbox, Kind, Server, within};
-use crate::stage::{Running, Seen, Stage, lease};
+use crate::stage::{Running, Seen, Stage, failure, lease};
 
 /// A handler that tells of each hand-out: the id and the attempt.
 fn recorder(
@@ -99,8 +99,7 @@ async fn a_flushed_server_gets_the_settings_back_and_nothing_is_handed_out_twice
     }
     // The server has forgotten the one still held: its ack hears so, and it disturbs nothing.
     go.notify_one();
-    let settled = running.settled("held", 1).await;
-    assert!(matches!(&settled[0], Seen::Settled { settled: Settled::Stale, .. }), "{settled:?}");
+    running.wait("the word of it", |seen| matches!(seen, Seen::Voided { id, .. } if id == "held")).await;
     assert!(hand_outs(&told.items()).values().all(|times| *times == 1), "{told:?}");
     running.stop().await;
 }
@@ -159,6 +158,24 @@ async fn an_ack_whose_reply_is_cut_off_counts_as_heard() {
     assert!(matches!(&settled[0], Seen::Settled { settled: Settled::Settled, .. }), "{settled:?}");
     let totals = running.stop().await.totals;
     assert_eq!((totals.done, totals.lost, told.items().len()), (1, 0, 1));
+}
+
+#[tokio::test]
+async fn a_failure_whose_reply_is_cut_off_counts_as_heard() {
+    let stage = Stage::new(Settings::default()).await;
+    stage.store.fail("fail", Fault::After, 1);
+    let running = Running::start(stage.builder().on_cleanup(|delivery: Delivery| async move {
+        match delivery.attempt() {
+            1 => Outcome::retry_after(Duration::from_millis(20), failure("not yet")),
+            _ => Outcome::Done,
+        }
+    }))
+    .await;
+    stage.track("a", 10).await;
+    let settled = running.settled("a", 2).await;
+    assert!(matches!(&settled[1], Seen::Settled { settled: Settled::Settled, attempt: 2, .. }), "{settled:?}");
+    let totals = running.stop().await.totals;
+    assert_eq!((totals.retried, totals.done, totals.lost), (1, 1, 0));
 }
 
 #[tokio::test]

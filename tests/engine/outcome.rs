@@ -1,6 +1,12 @@
 //! What becomes of a notice after its handler has answered.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use forewarn::model::{Backoff, Class, Failure};
 use forewarn::store::{ParkedQuery, Settled, Shelf, Store};
@@ -109,6 +115,31 @@ async fn a_handler_that_panics_is_retried_and_the_worker_lives_on() {
     assert!(matches!(&settled[0], Seen::Settled { settled: Settled::Retry { .. }, .. }), "{settled:?}");
     assert!(matches!(&settled[1], Seen::Settled { settled: Settled::Settled, .. }), "{settled:?}");
     running.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_handler_releases_comes_again_without_a_burnt_attempt_and_without_a_busy_loop() {
+    let stage = Stage::new(Settings::default()).await;
+    let can_work = Arc::new(AtomicBool::new(false));
+    let running = Running::start(stage.builder().on_cleanup({
+        let can_work = Arc::clone(&can_work);
+        move |_| {
+            let can_work = can_work.load(Ordering::SeqCst);
+            async move { if can_work { Outcome::Done } else { Outcome::Release } }
+        }
+    }))
+    .await;
+    stage.track("a", 10).await;
+    let count = |seen: &[Seen]| seen.iter().filter(|seen| matches!(seen, Seen::Released(_))).count();
+    running.seen.wait_until("three releases", |seen| count(seen) >= 3).await;
+    stage.pass(1_000).await;
+    let released = count(&running.seen.items());
+    assert!((3..=10).contains(&released), "{released} releases in little more than a second");
+    can_work.store(true, Ordering::SeqCst);
+    let settled = running.settled("a", 1).await;
+    assert!(matches!(&settled[0], Seen::Settled { settled: Settled::Settled, attempt: 1, .. }), "{settled:?}");
+    let totals = running.stop().await.totals;
+    assert_eq!((totals.done, totals.retried, totals.lost), (1, 0, 0));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use forewarn::engine::{Happening, Loss, WorkerBuilder};
 use forewarn::model::{Failure, Id, LeadTime};
 use forewarn::store::redis::{RedisOptions, RedisStore};
-use forewarn::store::{DeadlineView, Settled, Store};
+use forewarn::store::{DeadlineView, DropReason, Settled, Store};
 use forewarn::{Forewarn, Namespace, Settings, StopReport, Worker, WorkerError};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -97,6 +97,7 @@ pub(crate) enum Seen {
     Claimed(u64),
     Settled { id: String, attempt: u32, outcome: &'static str, settled: Settled },
     Released(String),
+    Voided { id: String, attempt: u32, outcome: Option<&'static str>, reason: Option<DropReason> },
     Lost { id: String, loss: Loss },
     OutageStarted(String),
     OutageEnded,
@@ -116,7 +117,13 @@ impl Seen {
                 outcome: outcome.as_str(),
                 settled: *settled,
             },
-            Happening::Released { notice } => Self::Released(notice.id.to_string()),
+            Happening::Released { notice, .. } => Self::Released(notice.id.to_string()),
+            Happening::Voided { notice, attempt, outcome, reason } => Self::Voided {
+                id: notice.id.to_string(),
+                attempt: *attempt,
+                outcome: outcome.map(forewarn::Outcome::as_str),
+                reason: *reason,
+            },
             Happening::Lost { notice, loss, .. } => Self::Lost { id: notice.id.to_string(), loss: *loss },
             Happening::OutageStarted { error } => Self::OutageStarted((*error).to_owned()),
             Happening::OutageEnded { .. } => Self::OutageEnded,

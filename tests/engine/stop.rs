@@ -66,6 +66,32 @@ async fn a_stop_finishes_what_ends_in_time_and_gives_back_the_rest() {
 }
 
 #[tokio::test]
+async fn what_is_removed_during_a_stop_is_reported_as_void() {
+    let stage = Stage::new(Settings::default()).await;
+    let (started, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let running = Running::start(stage.builder().on_cleanup({
+        let (started, go) = (Arc::clone(&started), Arc::clone(&go));
+        move |_| {
+            let (started, go) = (Arc::clone(&started), Arc::clone(&go));
+            async move {
+                started.notify_one();
+                go.notified().await;
+            }
+        }
+    }))
+    .await;
+    stage.track("a", 10).await;
+    started.notified().await;
+    let seen = Arc::clone(&running.seen);
+    let (report, ()) = tokio::join!(running.stop(), async {
+        seen.wait_until("the stop", |seen| seen.contains(&Seen::Stopping)).await;
+        stage.namespace.remove("a").await.unwrap();
+        go.notify_one();
+    });
+    assert_eq!((report.finished, report.voided, report.lost), (0, 1, 0), "{report:?}");
+}
+
+#[tokio::test]
 async fn what_a_claim_under_way_at_the_stop_takes_is_given_back() {
     let stage = Stage::new(Settings::default()).await;
     let (handled, go) = (Arc::new(Inbox::new()), Arc::new(Notify::new()));
@@ -107,7 +133,7 @@ async fn a_stop_ends_although_the_store_is_gone() {
     let begun = tokio::time::Instant::now();
     let report = running.stop().await;
     assert_eq!((report.released, report.lost), (0, 1), "{report:?}");
-    assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]
