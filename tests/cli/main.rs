@@ -13,4 +13,5 @@ mod namespaces;
 mod process;
 mod secrets;
 mod shelves;
+mod tls;
 mod work;

@@ -11,7 +11,7 @@ mod wait;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 #[allow(unused_imports, reason = "each test binary uses a part")]
-pub(crate) use server::{Kind, Server, servers};
+pub(crate) use server::{Kind, Server, free_port, servers};
 #[allow(unused_imports, reason = "each test binary uses a part")]
 pub(crate) use wait::{Inbox, PATIENCE, eventually, within};
 

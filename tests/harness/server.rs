@@ -197,7 +197,7 @@ impl Drop for Server {
 
 /// A port nobody listens on, below the range from which the system takes those of outgoing connections: one that is
 /// free for a moment during a restart is not given away meanwhile.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     std::iter::repeat_with(|| fastrand::u16(12_000..32_000))
         .take(1_000)
         .find(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok())
