@@ -1,11 +1,13 @@
 //! A server in trouble: no memory left, keys of the wrong type, scripts flushed. Nothing is half-written, nothing is lost.
 
-use forewarn::model::{ExpiresAt, Mode, Track};
-use forewarn::store::{Claims, Expired, Next, Removed, Renewed, Settled, Store, StoreError, Tracked};
+use forewarn::model::{ExpiresAt, Mode, Renew, Track};
+use forewarn::store::{
+    Claims, Expired, Next, ParkedQuery, Removed, Renewed, Settled, Shelf, Store, StoreError, Tracked, Verdict,
+};
 
 use crate::harness::{Server, servers};
 use crate::operation::START;
-use crate::scene::{LEASE, MINUTE, Scene, id, problem, reminding, route, words};
+use crate::scene::{LEASE, MINUTE, Scene, failing, id, problem, reminding, route, words};
 use crate::snapshot::key;
 
 const SILENCE: [&str; 0] = [];
@@ -36,7 +38,7 @@ async fn without_memory_nothing_new_is_tracked_and_everything_else_goes_on() {
         scene.at(20 * MINUTE);
         let claims = scene.claim().await;
         assert_eq!(words(&claims), ["10m b", "10m c", "ended e", "expired a"]);
-        let retry = forewarn::store::Verdict::RetryAfter(std::time::Duration::from_secs(1));
+        let retry = Verdict::RetryAfter(std::time::Duration::from_secs(1));
         assert!(matches!(scene.fail(&claims[..1], retry).await[..], [Settled::Retry { .. }]));
         assert_eq!(scene.extend(&claims[1..2], 2 * MINUTE).await, [Settled::Settled]);
         assert_eq!(scene.release(&claims[1..2]).await, [Settled::Settled]);
@@ -82,65 +84,124 @@ async fn busy(kind: crate::harness::Kind, shards: u16) -> Scene {
     scene.track("crossing", 60 * MINUTE).await;
     scene.renew("crossing", 5 * MINUTE).await;
     let claims = scene.claim().await;
-    scene.fail(&claims, forewarn::store::Verdict::RetryAfter(std::time::Duration::from_secs(60))).await;
+    scene.fail(&claims, Verdict::RetryAfter(std::time::Duration::from_secs(60))).await;
     scene.at(10 * MINUTE);
     scene.track("inside", 15 * MINUTE).await;
     scene
 }
 
+/// Puts a string where the key should be; answers whether there was something to put aside.
+async fn plant(scene: &mut Scene, key: &str) -> bool {
+    let existed: i64 = scene.raw(&["EXISTS", key]).await;
+    if existed == 1 {
+        let _: String = scene.raw(&["RENAME", key, &format!("{key}:kept")]).await;
+    }
+    let _: String = scene.raw(&["SET", key, "somebody else's"]).await;
+    existed == 1
+}
+
+async fn mend(scene: &mut Scene, key: &str, existed: bool) {
+    let _: i64 = scene.raw(&["DEL", key]).await;
+    if existed {
+        let _: String = scene.raw(&["RENAME", &format!("{key}:kept"), key]).await;
+    }
+}
+
 #[tokio::test]
-async fn a_key_of_the_wrong_type_is_named_and_nothing_is_half_written() {
+async fn a_claim_that_meets_a_key_of_the_wrong_type_names_it_and_writes_nothing() {
     for kind in servers() {
         let mut undisturbed = busy(kind, 1).await;
         let expected = (undisturbed.heard().await, undisturbed.leftovers().await);
+        assert!(expected.0.len() > 5, "{expected:?}");
         for name in KEYS {
             let mut scene = busy(kind, 1).await;
             let key = scene.key(name);
-            let kept = format!("{key}:kept");
-            let existed: i64 = scene.raw(&["EXISTS", &key]).await;
-            if existed == 1 {
-                let _: String = scene.raw(&["RENAME", &key, &kept]).await;
-            }
-            let _: String = scene.raw(&["SET", &key, "somebody else's"]).await;
+            let existed = plant(&mut scene, &key).await;
             let before = scene.keyspace().await;
-            let claimed = scene.store.claim(&scene.name, &route("main"), 100, LEASE).await;
-            // Those that a claim need not look at may be of any type as long as they are not needed.
-            let Err(error) = claimed else {
-                assert!(["review", "review_at", "every"].contains(&name), "a claim did not mind {name}");
-                continue;
-            };
-            let StoreError::WrongType { key: named, found, .. } = &error else { panic!("{name}: {error}") };
-            assert_eq!((named, found.as_str()), (&key, "string"));
-            assert!(error.to_string().contains(&key), "{error}");
-            assert_eq!(scene.keyspace().await, before, "{name}: a refused claim wrote something");
-            // The other calls: refused with the key's name and nothing written, or not concerned.
-            let entry =
-                Track { id: id("new"), expires_at: ExpiresAt::from_millis(START + MINUTE).unwrap(), payload: None };
-            for outcome in [
-                scene.store.track(&scene.name, Mode::Upsert, std::slice::from_ref(&entry)).await.err(),
-                scene.store.remove(&scene.name, &[id("new")]).await.err(),
-                scene.store.expire(&scene.name, &[id("inside")]).await.err(),
-                scene.store.stats(&scene.name).await.err(),
-            ]
-            .into_iter()
-            .flatten()
-            {
-                assert!(
-                    matches!(&outcome, StoreError::WrongType { key: named, .. } if *named == key),
-                    "{name}: {outcome}"
-                );
+            match scene.store.claim(&scene.name, &route("main"), 100, LEASE).await {
+                // What a claim never touches may be of any type.
+                Ok(claims) => {
+                    assert!(["review", "review_at"].contains(&name), "a claim did not mind {name}");
+                    assert_eq!(words(&claims.claims), expected.0);
+                }
+                Err(error) => {
+                    let StoreError::WrongType { key: named, found, .. } = &error else { panic!("{name}: {error}") };
+                    assert_eq!((named, found.as_str()), (&key, "string"));
+                    assert!(error.to_string().contains(&key), "{error}");
+                    assert_eq!(scene.keyspace().await, before, "{name}: a refused claim wrote something");
+                    mend(&mut scene, &key, existed).await;
+                    let found = (scene.heard().await, scene.leftovers().await);
+                    assert_eq!(found, expected, "{name}: as if nothing had happened");
+                }
             }
-            let _: i64 = scene.raw(&["DEL", &key]).await;
-            if existed == 1 {
-                let _: String = scene.raw(&["RENAME", &kept, &key]).await;
-            }
-            // What the calls above did while the key was bad is no part of the comparison.
-            scene.remove("new").await;
-            if !scene.show("inside").await.is_some_and(|view| view.expires_at_ms.is_some()) {
-                continue;
-            }
-            assert_eq!((scene.heard().await, scene.leftovers().await), expected, "{name}: after the key is mended");
         }
+    }
+}
+
+#[tokio::test]
+async fn any_call_that_meets_a_key_of_the_wrong_type_names_it_and_writes_nothing() {
+    const CALLS: [&str; 14] = [
+        "track",
+        "renew",
+        "replace",
+        "remove",
+        "expire",
+        "ack",
+        "fail",
+        "extend",
+        "release",
+        "recheck",
+        "parked",
+        "stats",
+        "show",
+        "configured",
+    ];
+    for kind in servers() {
+        let mut wrong = Vec::new();
+        for name in KEYS {
+            let mut scene = busy(kind, 1).await;
+            let claims = scene.claim().await;
+            let key = scene.key(name);
+            plant(&mut scene, &key).await;
+            let entry = |text: &str| Track {
+                id: id(text),
+                expires_at: ExpiresAt::from_millis(START + 12 * MINUTE).unwrap(),
+                payload: Some(b"what".to_vec()),
+            };
+            let renewal = Renew { id: id("inside"), expires_at: entry("x").expires_at, payload: None };
+            let failing = [failing(&claims[0], Verdict::Dead, 1)];
+            let tokens = |at: usize| [claims[at].token.clone()];
+            let (main, mode) = (route("main"), Mode::Upsert);
+            // Each on its own; one that is not concerned carries on.
+            for call in CALLS {
+                let before = scene.keyspace().await;
+                let (store, namespace) = (&scene.store, &scene.name);
+                let outcome = match call {
+                    "track" => store.track(namespace, mode, &[entry("new")]).await.err(),
+                    "renew" => store.renew(namespace, std::slice::from_ref(&renewal)).await.err(),
+                    "replace" => store.replace(namespace, mode, &entry("other"), &id("a11")).await.err(),
+                    "remove" => store.remove(namespace, &[id("a10")]).await.err(),
+                    "expire" => store.expire(namespace, &[id("a09")]).await.err(),
+                    "ack" => store.ack(namespace, &main, &tokens(1)).await.err(),
+                    "fail" => store.fail(namespace, &main, &failing).await.err(),
+                    "extend" => store.extend(namespace, &main, &tokens(2), LEASE * 2).await.err(),
+                    "release" => store.release(namespace, &main, &tokens(2)).await.err(),
+                    "recheck" => store.recheck(namespace, &main, &tokens(3)).await.err(),
+                    "parked" => store.parked(namespace, Shelf::Dead, &ParkedQuery::default()).await.err(),
+                    "stats" => store.stats(namespace).await.err(),
+                    "show" => store.show(namespace, &id("inside")).await.err(),
+                    _ => store.configured(namespace).await.err(),
+                };
+                let Some(error) = outcome else { continue };
+                if !matches!(&error, StoreError::WrongType { key: named, .. } if *named == key) {
+                    wrong.push(format!("{name}: {call} answers: {error}"));
+                }
+                if scene.keyspace().await != before {
+                    wrong.push(format!("{name}: {call} is refused and writes something"));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "on {kind}:\n{}", wrong.join("\n"));
     }
 }
 
