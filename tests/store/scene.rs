@@ -95,8 +95,7 @@ impl Scene {
     /// A name without settings.
     pub(crate) async fn bare(server: &Server) -> Self {
         let clock = Arc::new(AtomicI64::new(START));
-        let mut options = RedisOptions::default();
-        options.manual_clock = Some(Arc::clone(&clock));
+        let options = RedisOptions { manual_clock: Some(Arc::clone(&clock)), ..RedisOptions::default() };
         let store = RedisStore::open(&server.url(), options).await.expect("the test's own server answers");
         let name = Name::new("namespace", harness::namespace()).expect("a good name");
         Self { store, connection: server.connection().await, name, clock }

@@ -37,8 +37,7 @@ pub(crate) struct Bench {
 impl Bench {
     pub(crate) async fn open(server: &Server) -> Self {
         let clock = Arc::new(AtomicI64::new(START));
-        let mut options = RedisOptions::default();
-        options.manual_clock = Some(Arc::clone(&clock));
+        let options = RedisOptions { manual_clock: Some(Arc::clone(&clock)), ..RedisOptions::default() };
         let store = RedisStore::open(&server.url(), options).await.expect("the test's own server answers");
         Self { store, connection: server.connection().await, clock }
     }
