@@ -194,6 +194,7 @@ async fn a_raw_id_that_is_none_disturbs_nobody() {
         let mut scene = Scene::open(kind, reminding(&["10m"])).await;
         scene.raw_set("", 0).await;
         scene.raw_set(&"x".repeat(1025), 0).await;
+        scene.raw_set(&"~".repeat(1025), 0).await;
         scene.raw_set(&"y".repeat(70_000), 30 * MINUTE).await;
         scene.track("good", 30 * MINUTE).await;
         // V5: what is no id goes to quarantine, too
@@ -202,7 +203,7 @@ async fn a_raw_id_that_is_none_disturbs_nobody() {
         assert_eq!(scene.handled().await, ["10m good"]);
         scene.at(30 * MINUTE);
         assert_eq!(scene.handled().await, ["expired good"]);
-        assert_eq!(scene.store.stats(&scene.name).await.unwrap().quarantined, 3);
+        assert_eq!(scene.store.stats(&scene.name).await.unwrap().quarantined, 4);
     }
 }
 

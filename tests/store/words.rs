@@ -251,3 +251,41 @@ pub(crate) fn shard_of(id: &[u8], shards: u16) -> u16 {
     });
     u16::try_from(!crc % u32::from(shards)).unwrap_or(0)
 }
+
+#[test]
+fn scores_are_written_as_the_store_writes_them() {
+    let text = |value| Score::new(value).canonical().text();
+    assert_eq!(text(1e12), "1000000000000");
+    assert_eq!(text(1e12 + 0.5), "1000000000000.5");
+    assert_eq!(text(1e12 + 0.1), "1000000000000.1");
+    assert_eq!(text(1e12 + 0.3), "1000000000000.3");
+    assert_eq!(text(1e14), "100000000000000");
+    for value in [0.0, -0.0, -5.0, f64::NEG_INFINITY] {
+        assert_eq!(text(value), "0");
+    }
+}
+
+#[test]
+fn shards_go_by_the_standard_crc32() {
+    // python3 -c 'import zlib; print(zlib.crc32(b"user_session:wang2024") % 32)'
+    assert_eq!(shard_of(b"user_session:wang2024", 32), 6);
+}
+
+#[test]
+fn a_frontier_passes_places_in_the_order_of_a_zset() {
+    let inside = Frontier::parse(b"7 b c").expect("a cursor");
+    assert_eq!(inside.member.as_deref(), Some(&b"b c"[..]));
+    assert!(inside.has_passed(Score::ms(6), b"z") && inside.has_passed(Score::ms(7), b"b c"));
+    assert!(!inside.has_passed(Score::ms(7), b"b d") && !inside.has_passed(Score::ms(8), b"a"));
+    assert!(inside < Frontier::all(7.0) && Frontier::nothing() < inside);
+}
+
+#[test]
+fn a_notice_survives_being_written() {
+    for bytes in [&b"600000:1000000000000:a:b"[..], b"0:0:\xFF", b"0x:1000000000000.5:~"] {
+        assert_eq!(Notice::parse(bytes).expect("a notice").to_bytes(), bytes);
+    }
+    assert!(Notice::parse(b"~~~").is_none());
+    let (n, c, notice) = parse_token(b"963:10:1000000000004:a").expect("a token");
+    assert_eq!((n, c, notice.kind), (15, 3, Kind::Reminder(10)));
+}
