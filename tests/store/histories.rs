@@ -27,6 +27,7 @@ fn check(server: &Server, mix: Mix, small_steps: bool, count: u32) {
         cases: count,
         failure_persistence: None,
         max_shrink_iters: 20_000,
+        max_shrink_time: 30_000,
         rng_algorithm: RngAlgorithm::XorShift,
         ..Config::default()
     };
