@@ -47,6 +47,7 @@ end
 if #settled == 0 then return { 'ok', answers } end
 -- Reads first: a key of the wrong type stops the script here, while nothing is written.
 local has_failures, has_payloads = call('HLEN', fail) > 0, call('HLEN', payload) > 0
+call('HLEN', meta)
 local entries, others = #cleanups > 0 and call('HMGET', open, unpack(ids)), {}
 for r = 15, #KEYS do
   if #cleanups > 0 and KEYS[r] ~= queue then others[#others + 1] = call('ZMSCORE', KEYS[r], unpack(cleanups)) end

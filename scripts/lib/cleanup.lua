@@ -14,7 +14,7 @@ local function open_cleanup(kind, e_text, id, time)
   local notice, wanted = kind .. ':' .. e_text .. ':' .. id, false
   for route = 1, route_count do
     if wants(route, CLEANUP) then
-      call('ZADD', due(route), text(time), notice)
+      call('ZADD', due(route), 'NX', text(time), notice)       -- in flight already: two lives, one notice
       wanted = true
     end
   end

@@ -293,8 +293,8 @@ fn decode(reader: Reader<'_>, fields: Vec<Value>, grace_ms: i64) -> Result<(Clai
 
 fn usual_due_at(notice: &Notice, grace_ms: i64) -> i64 {
     match notice.kind {
-        Kind::Reminder(lead) => notice.expires_at_ms - lead.as_millis(),
-        Kind::Cleanup(_) => notice.expires_at_ms + grace_ms,
+        Kind::Reminder(lead) => notice.expires_at_ms.saturating_sub(lead.as_millis()),
+        Kind::Cleanup(_) => notice.expires_at_ms.saturating_add(grace_ms),
     }
 }
 

@@ -59,7 +59,7 @@ impl Operation<'_> {
     pub(super) fn open_cleanup(&mut self, kind: i64, e: i64, id: &[u8], at: i64) -> Result<(), Fault> {
         let key = Key { kind, e, id };
         for lane in self.scope.lanes.iter().filter(|lane| lane.cleanups) {
-            self.make_ready(lane.name.as_str(), key, at, false)?;
+            self.add_new(lane.name.as_str(), key, at, 0, at)?;
         }
         if self.scope.wants_cleanups() {
             self.set_open(id, Open { kind, e, recurs: false })?;

@@ -243,7 +243,8 @@ impl Model {
             return;
         }
         for route in wanting {
-            self.queues.entry(route).or_default().insert(notice.clone(), Delivery::ready(at, false));
+            // In flight already: two lives with the same expiry are one notice.
+            self.queues.entry(route).or_default().entry(notice.clone()).or_insert_with(|| Delivery::ready(at, false));
         }
         self.open.insert(id.to_vec(), Open { kind, e: e.canonical(), recurs: false });
         if let Some(payload) = payload {
