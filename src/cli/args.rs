@@ -1,6 +1,6 @@
 //! Arguments that several commands share: a namespace, an id of any bytes, an expiry, a page.
 
-use std::{ffi::OsString, time::Duration};
+use std::{ffi::OsString, num::NonZeroUsize, time::Duration};
 
 use base64::{
     Engine as _,
@@ -12,7 +12,7 @@ use clap::{
     Args,
     builder::{OsStringValueParser, TypedValueParser},
 };
-use forewarn::{ExpiresAt, Id, Invalid, Name, StoreError, model::parse_span, store::Store};
+use forewarn::{ExpiresAt, Id, Invalid, LeadTime, Name, StoreError, model::parse_span, store::Store};
 
 /// Parses the name of a namespace.
 pub(super) fn namespace(text: &str) -> Result<Name, Invalid> {
@@ -22,6 +22,35 @@ pub(super) fn namespace(text: &str) -> Result<Name, Invalid> {
 /// Parses the name of a route.
 pub(super) fn route(text: &str) -> Result<Name, Invalid> {
     Name::new("route", text)
+}
+
+/// Parses a duration; `field` is what errors call it.
+pub(super) fn span(field: &'static str) -> impl Fn(&str) -> Result<Duration, Invalid> + Clone + Send + Sync + 'static {
+    move |text| parse_span(field, text)
+}
+
+/// Parses one lead time of a list.
+pub(super) fn lead(text: &str) -> Result<LeadTime, Invalid> {
+    text.parse().map_err(|invalid: Invalid| match text.trim().contains(' ') {
+        // Two leads with a space between look like one duration of two parts.
+        true => Invalid::new(
+            "remind",
+            format!("\"{}\" is no lead; separate several by commas, as in 10m,1m", text.escape_debug()),
+        ),
+        false => invalid,
+    })
+}
+
+/// Parses how many notices at the same time.
+pub(super) fn concurrency(text: &str) -> Result<NonZeroUsize, Invalid> {
+    text.parse().map_err(|_| {
+        Invalid::new("concurrency", format!("\"{}\" is no number of notices; give 1 or more", text.escape_debug()))
+    })
+}
+
+/// Parses a number of shards.
+pub(super) fn shards(text: &str) -> Result<u16, Invalid> {
+    text.parse().map_err(|_| Invalid::new("shards", format!("is {}; give 1 to 1024", text.escape_debug())))
 }
 
 /// Parses an id given as it is: on Unix any bytes, elsewhere UTF-8.
@@ -60,7 +89,7 @@ fn id_from_base64(text: &str) -> Result<Id, Invalid> {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(super) struct IdArg {
-    /// The id: any 1 to 1024 bytes (put -- before one that starts with a dash)
+    /// The id: any 1 to 1024 bytes; one that begins with a dash goes last, after --
     #[arg(value_name = "ID", value_parser = id_parser())]
     id: Option<Id>,
     /// The id in base64, as --json prints ids that are not UTF-8
@@ -80,13 +109,13 @@ impl IdArg {
 #[group(required = true, multiple = false)]
 pub(super) struct When {
     /// Expires this long from now by the store's clock, as in 2h or 1h 30m
-    #[arg(long = "in", value_name = "SPAN", value_parser = |text: &str| parse_span("in", text))]
+    #[arg(long = "in", value_name = "SPAN", allow_hyphen_values = true, value_parser = span("in"))]
     span: Option<Duration>,
     /// Expires at this RFC 3339 instant with its offset, as in 2026-12-01T10:00:00Z
     #[arg(long, value_name = "TIME", value_parser = instant)]
     at: Option<ExpiresAt>,
     /// Expires at this instant in milliseconds since 1970
-    #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = instant_ms)]
+    #[arg(long, value_name = "MS", allow_hyphen_values = true, value_parser = instant_ms)]
     at_ms: Option<ExpiresAt>,
 }
 
@@ -103,18 +132,17 @@ impl When {
 
 fn instant(text: &str) -> Result<ExpiresAt, Invalid> {
     let at = DateTime::parse_from_rfc3339(text).map_err(|_| {
-        Invalid::new(
-            "at",
-            "is no RFC 3339 time with an offset; write it as in 2026-12-01T10:00:00Z or …T10:00:00+01:00",
-        )
+        let problem = "is no time; write date, T, time of day and offset, as in 2026-12-01T10:00:00Z or \
+                       2026-12-01T11:00:00+01:00";
+        Invalid::new("at", format!("\"{}\" {problem}", text.escape_debug()))
     })?;
     at.to_utc().try_into()
 }
 
 fn instant_ms(text: &str) -> Result<ExpiresAt, Invalid> {
-    let ms = text
-        .parse()
-        .map_err(|_| Invalid::new("at_ms", "is no whole number; give milliseconds since 1970, as in 1796119200000"))?;
+    let ms = text.parse().map_err(|_| {
+        Invalid::new("at_ms", "is no whole number in range; give milliseconds since 1970, as in 1796119200000")
+    })?;
     ExpiresAt::from_millis(ms)
 }
 

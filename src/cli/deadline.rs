@@ -1,21 +1,24 @@
 //! Commands that change one deadline: `track`, `renew`, `remove`, `expire`.
 //!
-//! Each prints one line whose first word is the store's answer. What was asked for and did not happen is exit 1.
+//! Each prints one line whose first word is the store's answer, or the same as JSON. What was asked for and did not happen
+//! is exit 1.
 
+use anyhow::Context as _;
 use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use forewarn::{
-    ExpiresAt, Forewarn, Id, Mode, Name,
-    store::{Expired, Removed, Renewed, Replaced, Tracked},
+    ExpiresAt, Forewarn, Id, Invalid, Mode, Name, Namespace,
+    model::{Late, Renew},
+    store::{Expired, Removed, Renewed, Replaced, StoreError, Tracked},
 };
-use serde::de::IgnoredAny;
+use serde::{Serialize, de::IgnoredAny};
 
 use super::{
     args::{self, IdArg, When},
-    exit::{Exit, Usage},
-    output::{instant, print},
+    exit::Exit,
+    output::{IdJson, instant, print, print_json, say},
 };
 
 /// Track a deadline, or move one that is tracked
@@ -34,7 +37,7 @@ pub(super) struct TrackArgs {
     #[command(flatten)]
     when: When,
     /// JSON handed to the handlers of its notices
-    #[arg(long, value_name = "JSON")]
+    #[arg(long, value_name = "JSON", value_parser = payload)]
     payload: Option<String>,
     /// What to do with an id that is armed already
     #[arg(long, value_name = "WORD", default_value = "upsert", value_parser = PossibleValuesParser::new(["upsert", "create", "extend_only"])
@@ -43,6 +46,9 @@ pub(super) struct TrackArgs {
     /// Remove this id in the same step: a session whose id rotates
     #[arg(long, value_name = "OLD", value_parser = args::id_parser())]
     replaces: Option<Id>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
 }
 
 /// Move the expiry of an armed deadline; never creates one
@@ -58,6 +64,22 @@ pub(super) struct RenewArgs {
     id: IdArg,
     #[command(flatten)]
     when: When,
+    /// JSON in place of the payload it has
+    #[arg(long, value_name = "JSON", value_parser = payload)]
+    payload: Option<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// A command on one deadline that needs nothing else.
+#[derive(Debug, Args)]
+pub(super) struct EndArgs {
+    #[command(flatten)]
+    one: OneArgs,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
 }
 
 /// One deadline of one namespace.
@@ -70,81 +92,172 @@ pub(super) struct OneArgs {
     pub(super) id: IdArg,
 }
 
+/// Checked here, stored as it was written.
+fn payload(text: &str) -> Result<String, Invalid> {
+    serde_json::from_str::<IgnoredAny>(text).map_err(|e| {
+        let fix = "put single quotes around it, so that the shell leaves it alone";
+        Invalid::new("payload", format!("is not JSON ({e}); {fix}"))
+    })?;
+    Ok(text.to_owned())
+}
+
+/// What became of one deadline.
+#[derive(Debug, Serialize)]
+struct Answer {
+    namespace: Name,
+    #[serde(flatten)]
+    id: IdJson,
+    answer: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    already_expired: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replaced: Option<bool>,
+    #[serde(skip)]
+    line: String,
+}
+
+impl Answer {
+    fn new(namespace: &Name, id: &Id, answer: &'static str, line: impl Into<String>) -> Self {
+        Self {
+            namespace: namespace.clone(),
+            id: IdJson::from(id),
+            answer,
+            expires_at: None,
+            already_expired: None,
+            replaced: None,
+            line: line.into(),
+        }
+    }
+
+    /// The same, of a deadline that has this expiry now.
+    fn expiring(self, at: ExpiresAt) -> Self {
+        Self { expires_at: Some(instant(at.as_millis())), ..self }
+    }
+
+    fn tell(&self, json: bool) -> anyhow::Result<()> {
+        if json { print_json(self) } else { Ok(print(&self.line)?) }
+    }
+}
+
 /// Carries out `track`.
 pub(super) async fn track(forewarn: &Forewarn, args: TrackArgs) -> anyhow::Result<Exit> {
-    let id = args.id.into_id()?;
-    if let Some(payload) = &args.payload {
-        // Checked here, stored as it was written.
-        serde_json::from_str::<IgnoredAny>(payload).map_err(|e| {
-            Usage(format!("payload is not JSON ({e}); put single quotes around it, so that the shell leaves it alone"))
-        })?;
-    }
+    let (name, id) = (args.namespace, args.id.into_id()?);
     let at = args.when.resolve(forewarn.store().as_ref()).await?;
-    let mut call = forewarn.namespace(args.namespace).track(id.as_bytes(), at).mode(args.mode);
+    let namespace = forewarn.namespace(name.clone());
+    let mut call = namespace.track(id.as_bytes(), at).mode(args.mode);
     if let Some(payload) = args.payload {
         call = call.payload_bytes(payload);
     }
-    let Some(old) = args.replaces else {
-        return tracked(call.await?, at, "");
+    let (tracked, replaced) = match &args.replaces {
+        None => (call.await?, None),
+        Some(old) => {
+            let Replaced { tracked, replaced } = call.replaces(old.as_bytes()).await?;
+            (tracked, Some((old, replaced)))
+        }
     };
-    let Replaced { tracked: answer, replaced } = call.replaces(old.as_bytes()).await?;
-    let note = if replaced { format!("; replaced {old}") } else { format!("; nothing to replace: {old} is not armed") };
-    tracked(answer, at, &note)
+    let hint = hint(&namespace, &tracked, at).await?;
+    let new = |answer, line: &str| Answer::new(&name, &id, answer, line);
+    let until = instant(at.as_millis());
+    let (answer, exit) = match tracked {
+        Tracked::Created { already_expired } => (moved(new("created", ""), at, already_expired), Exit::Done),
+        Tracked::Moved { already_expired } => (moved(new("moved", ""), at, already_expired), Exit::Done),
+        Tracked::Unchanged => (new("unchanged", &format!("unchanged, expires at {until}")).expiring(at), Exit::Done),
+        Tracked::Kept => (new("kept", "kept, it expires later already"), Exit::Done),
+        Tracked::Exists => (new("exists", "exists, nothing was changed"), Exit::Failed),
+        Tracked::Rejected(invalid) => return Err(invalid.into()),
+        other => (new("other", &format!("answered {other:?}")), Exit::Failed),
+    };
+    let mut answer = answer;
+    if let Some((old, replaced)) = replaced {
+        answer.replaced = Some(replaced);
+        answer.line += &match replaced {
+            true => format!("; replaced {old}"),
+            false => format!("; nothing to replace: {old} is not armed"),
+        };
+    }
+    answer.tell(args.json)?;
+    if let Some(hint) = hint {
+        say(hint);
+    }
+    Ok(exit)
 }
 
-fn tracked(answer: Tracked, at: ExpiresAt, note: &str) -> anyhow::Result<Exit> {
-    let at = instant(at.as_millis());
-    let (line, exit) = match answer {
-        Tracked::Created { already_expired: false } => (format!("created, expires at {at}"), Exit::Done),
-        Tracked::Created { already_expired: true } => (format!("created, already expired at {at}"), Exit::Done),
-        Tracked::Moved { already_expired: false } => (format!("moved, expires at {at}"), Exit::Done),
-        Tracked::Moved { already_expired: true } => (format!("moved, already expired at {at}"), Exit::Done),
-        Tracked::Unchanged => (format!("unchanged, expires at {at}"), Exit::Done),
-        Tracked::Kept => ("kept, it expires later already".to_owned(), Exit::Done),
-        Tracked::Exists => ("exists, nothing was changed".to_owned(), Exit::Failed),
-        Tracked::Rejected(invalid) => return Err(invalid.into()),
-        other => (format!("answered {other:?}"), Exit::Failed),
+fn moved(answer: Answer, at: ExpiresAt, already_expired: bool) -> Answer {
+    let word = if already_expired { "already expired" } else { "expires" };
+    let line = format!("{}, {word} at {}", answer.answer, instant(at.as_millis()));
+    Answer { line, already_expired: Some(already_expired), ..answer }.expiring(at)
+}
+
+/// Which reminders stay silent because the deadline was set inside their leads.
+async fn hint(namespace: &Namespace, tracked: &Tracked, at: ExpiresAt) -> Result<Option<String>, StoreError> {
+    if !matches!(tracked, Tracked::Created { already_expired: false } | Tracked::Moved { already_expired: false }) {
+        return Ok(None);
+    }
+    let configured = namespace.configured().await?;
+    let late = configured.settings.late;
+    let silent = match late {
+        Late::Crossing => matches!(tracked, Tracked::Created { .. }),
+        Late::Skip => true,
+        Late::Fire => false,
     };
-    print(format_args!("{line}{note}"))?;
-    Ok(exit)
+    if !silent {
+        return Ok(None);
+    }
+    let left = at.as_millis() - namespace.store().now().await?;
+    let leads = configured.settings.leads();
+    let inside: Vec<_> = leads.iter().rev().filter(|lead| left <= lead.as_millis()).map(ToString::to_string).collect();
+    let (that, stays) = if inside.len() == 1 { ("that reminder", "stays") } else { ("those reminders", "stay") };
+    let inside = (!inside.is_empty()).then(|| inside.join(", "));
+    // What was armed before the first claim of a namespace is found by it, whatever the setting.
+    Ok(inside.map(|leads| {
+        format!(
+            "inside {leads}: {that} {stays} silent (late is {late}), unless no worker has begun on this namespace yet"
+        )
+    }))
 }
 
 /// Carries out `renew`.
 pub(super) async fn renew(forewarn: &Forewarn, args: RenewArgs) -> anyhow::Result<Exit> {
-    let id = args.id.into_id()?;
+    let (name, id) = (args.namespace, args.id.into_id()?);
     let at = args.when.resolve(forewarn.store().as_ref()).await?;
+    let entry = Renew { id: id.clone(), expires_at: at, payload: args.payload.map(String::into_bytes) };
+    let answers = forewarn.namespace(name.clone()).renew_all(&[entry]).await?;
+    let new = |answer, line: &str| Answer::new(&name, &id, answer, line);
     let until = instant(at.as_millis());
-    let (line, exit) = match forewarn.namespace(args.namespace).renew(id.as_bytes(), at).await? {
-        Renewed::Renewed => (format!("renewed, expires at {until}"), Exit::Done),
-        Renewed::Unchanged => (format!("unchanged, expires at {until}"), Exit::Done),
-        Renewed::Expired => ("expired, too late to renew; track it to begin a new life".to_owned(), Exit::Failed),
-        Renewed::Unknown => ("unknown, nothing to renew; track it first".to_owned(), Exit::Failed),
+    let (answer, exit) = match answers.into_iter().next().context("the store gave no answer")? {
+        Renewed::Renewed => (new("renewed", &format!("renewed, expires at {until}")).expiring(at), Exit::Done),
+        Renewed::Unchanged => (new("unchanged", &format!("unchanged, expires at {until}")).expiring(at), Exit::Done),
+        Renewed::Expired => (new("expired", "expired, too late to renew; track it to begin a new life"), Exit::Failed),
+        Renewed::Unknown => (new("unknown", "unknown, nothing to renew; track it first"), Exit::Failed),
         Renewed::Rejected(invalid) => return Err(invalid.into()),
-        other => (format!("answered {other:?}"), Exit::Failed),
+        other => (new("other", &format!("answered {other:?}")), Exit::Failed),
     };
-    print(line)?;
+    answer.tell(args.json)?;
     Ok(exit)
 }
 
 /// Carries out `remove`.
-pub(super) async fn remove(forewarn: &Forewarn, args: OneArgs) -> anyhow::Result<Exit> {
-    let id = args.id.into_id()?;
-    print(match forewarn.namespace(args.namespace).remove(id.as_bytes()).await? {
-        Removed::Removed => "removed",
-        Removed::Voided => "voided, its cleanup will not run",
-        Removed::Unknown => "unknown, nothing to remove",
-    })?;
+pub(super) async fn remove(forewarn: &Forewarn, args: EndArgs) -> anyhow::Result<Exit> {
+    let (name, id) = (args.one.namespace, args.one.id.into_id()?);
+    let (answer, line) = match forewarn.namespace(name.clone()).remove(id.as_bytes()).await? {
+        Removed::Removed => ("removed", "removed"),
+        Removed::Voided => ("voided", "voided, its cleanup will not run"),
+        Removed::Unknown => ("unknown", "unknown, nothing to remove"),
+    };
+    Answer::new(&name, &id, answer, line).tell(args.json)?;
     Ok(Exit::Done)
 }
 
 /// Carries out `expire`.
-pub(super) async fn expire(forewarn: &Forewarn, args: OneArgs) -> anyhow::Result<Exit> {
-    let id = args.id.into_id()?;
-    let (line, exit) = match forewarn.namespace(args.namespace).expire(id.as_bytes()).await? {
-        Expired::Ended => ("ended", Exit::Done),
-        Expired::Open => ("open, it had ended before and its cleanup is not settled yet", Exit::Done),
-        Expired::Unknown => ("unknown, nothing to end", Exit::Failed),
+pub(super) async fn expire(forewarn: &Forewarn, args: EndArgs) -> anyhow::Result<Exit> {
+    let (name, id) = (args.one.namespace, args.one.id.into_id()?);
+    let (answer, line, exit) = match forewarn.namespace(name.clone()).expire(id.as_bytes()).await? {
+        Expired::Ended => ("ended", "ended", Exit::Done),
+        Expired::Open => ("open", "open, it had ended before and its cleanup is not settled yet", Exit::Done),
+        Expired::Unknown => ("unknown", "unknown, nothing to end", Exit::Failed),
     };
-    print(line)?;
+    Answer::new(&name, &id, answer, line).tell(args.json)?;
     Ok(exit)
 }

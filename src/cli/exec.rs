@@ -9,7 +9,10 @@ use std::{
     io::{self, Write as _},
     os::unix::{ffi::OsStrExt as _, process::ExitStatusExt as _},
     process::{ExitStatus, Stdio},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -35,11 +38,18 @@ const DRAIN_DELAY: Duration = Duration::from_secs(1);
 /// A command that handles notices.
 #[derive(Debug)]
 pub(super) struct Exec {
-    pub(super) command: String,
-    pub(super) route: Name,
+    command: String,
+    route: Name,
+    /// Whether it has been said that the shell cannot run the command: once is enough.
+    is_warned: AtomicBool,
 }
 
 impl Exec {
+    /// A command for `sh -c` that handles the notices of a route.
+    pub(super) fn new(command: String, route: Name) -> Self {
+        Self { command, route, is_warned: AtomicBool::new(false) }
+    }
+
     /// Runs the command for one notice, with `event` on its standard input.
     pub(super) async fn handle(&self, delivery: &Delivery, event: String) -> Outcome {
         let mut child = match self.start(delivery) {
@@ -68,7 +78,14 @@ impl Exec {
             listening.abort();
         }
         match ended {
-            Ok(status) => outcome(status, tail.text()),
+            Ok(status) => {
+                if let Some(problem) = shell_problem(status)
+                    && !self.is_warned.swap(true, Ordering::Relaxed)
+                {
+                    warn!(problem, "the shell cannot run the command of --exec; its notices are retried");
+                }
+                outcome(status, tail.text())
+            }
             Err(e) => Outcome::retry(Failure::new(Class::Failed, format!("the command cannot be waited for: {e}"))),
         }
     }
@@ -97,6 +114,10 @@ impl Exec {
 
 /// What an exit status means. `said` is the end of the command's standard error.
 fn outcome(status: ExitStatus, said: String) -> Outcome {
+    if let Some(problem) = shell_problem(status) {
+        let summary = if said.is_empty() { problem.to_owned() } else { format!("{problem}: {said}") };
+        return Outcome::retry(Failure::new(Class::Failed, summary).at_stage("start"));
+    }
     let fail = |class| Failure::new(class, if said.is_empty() { reading(status) } else { said.clone() });
     match status.code() {
         Some(0) => Outcome::Done,
@@ -107,6 +128,15 @@ fn outcome(status: ExitStatus, said: String) -> Outcome {
         Some(81) => Outcome::Superseded,
         Some(82) => Outcome::Review(fail(Class::Conflict)),
         _ => Outcome::retry(fail(Class::Failed)),
+    }
+}
+
+/// What the shell says by its own exit status about a command that it could not run.
+fn shell_problem(status: ExitStatus) -> Option<&'static str> {
+    match status.code() {
+        Some(126) => Some("the command is not executable (exit status 126)"),
+        Some(127) => Some("the command was not found (exit status 127)"),
+        _ => None,
     }
 }
 
@@ -231,6 +261,13 @@ mod tests {
         assert_eq!(outcome_of(81), Outcome::Superseded);
         assert_eq!(outcome_of(82), Outcome::Review(failure(Class::Conflict)));
         assert_eq!(outcome_of(1), Outcome::retry(failure(Class::Failed)));
+    }
+
+    #[test]
+    fn a_command_that_the_shell_cannot_run_is_told_apart_from_one_that_failed() {
+        let failure = |summary| Outcome::retry(Failure::new(Class::Failed, summary).at_stage("start"));
+        assert_eq!(outcome_of(127), failure("the command was not found (exit status 127): said"));
+        assert_eq!(outcome_of(126), failure("the command is not executable (exit status 126): said"));
     }
 
     #[test]

@@ -75,14 +75,23 @@ pub(super) fn describe(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
         let text = cause.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = without_kind(&text);
         if line.is_empty() {
-            line = text;
-        } else if !text.is_empty() && !line.contains(&text) {
+            text.clone_into(&mut line);
+        } else if !text.is_empty() && !line.contains(text) {
             line.push_str(": ");
-            line.push_str(&text);
+            line.push_str(text);
         }
     }
     line
+}
+
+/// Without the name that the Redis client gives to a kind of error and puts behind its text: `… - AuthenticationFailed`.
+fn without_kind(text: &str) -> &str {
+    match text.rsplit_once(" - ") {
+        Some((rest, kind)) if kind.starts_with(char::is_uppercase) && kind.chars().all(char::is_alphabetic) => rest,
+        _ => text,
+    }
 }
 
 #[cfg(test)]
@@ -98,6 +107,8 @@ mod tests {
         assert_eq!(describe(&error), "demo: the store is unavailable: connection refused");
         let error = anyhow::anyhow!("refused").context("connection refused");
         assert_eq!(describe(&error), "connection refused");
+        let error = anyhow::anyhow!("password refused - AuthenticationFailed").context("no access");
+        assert_eq!(describe(&error), "no access: password refused");
     }
 
     #[test]

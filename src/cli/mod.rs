@@ -9,25 +9,33 @@ mod deadline;
 mod demo;
 mod exec;
 mod exit;
-mod inspect;
+mod list;
 mod namespace;
+mod notice;
 mod output;
 mod parked;
+mod pauses;
+mod settings;
+mod show;
 mod signals;
 mod stats;
 mod work;
 
 use std::{
+    env::VarError,
     io::{self, IsTerminal as _},
     process::ExitCode,
     time::Duration,
 };
 
 use anyhow::Context as _;
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{
+    CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
+    error::{ContextKind, ContextValue},
+};
 use clap_complete::Shell;
 use forewarn::{Forewarn, store::Shelf};
-use tracing_subscriber::{EnvFilter, filter::LevelFilter};
+use tracing_subscriber::EnvFilter;
 
 use exit::{Exit, Usage};
 
@@ -35,6 +43,10 @@ use exit::{Exit, Usage};
 ///
 /// Deadlines rest in Redis; workers get a reminder before one expires and a cleanup after it has. Data goes to stdout,
 /// talk and logs to stderr. Exit status: 0 done, 1 failed, 2 wrong usage or configuration.
+///
+/// Other users of this machine can see the arguments of a running command: a store URL with a password belongs into
+/// FOREWARN_STORE. No output, log or error of forewarn shows the password. SSL_CERT_FILE names the certificates of a
+/// private CA for rediss:// URLs, FOREWARN_LOG a log filter such as debug.
 #[derive(Debug, Parser)]
 #[command(
     name = "forewarn",
@@ -44,10 +56,9 @@ use exit::{Exit, Usage};
 Begin with: forewarn demo --store redis://127.0.0.1"
 )]
 struct Cli {
-    /// The store: redis://[user:password@]host[:port][/db], rediss://… or redis+unix:///path
+    /// The store, as redis://host[:port][/db]; with a password rather in FOREWARN_STORE
     ///
-    /// Other users of this machine can see the arguments of a running command: put a URL with a password into
-    /// FOREWARN_STORE instead. No output, log or error of forewarn shows it.
+    /// Also rediss://… for TLS and redis+unix:///path.
     #[arg(
         long,
         global = true,
@@ -65,7 +76,7 @@ struct Cli {
 enum Command {
     Demo(demo::DemoArgs),
     Work(work::WorkArgs),
-    #[command(subcommand)]
+    #[command(subcommand, arg_required_else_help = true)]
     Namespace(namespace::NamespaceCommand),
     Track(deadline::TrackArgs),
     Renew(deadline::RenewArgs),
@@ -73,19 +84,19 @@ enum Command {
     ///
     /// Prints removed, voided (only its cleanup was left, which will not run) or unknown. All three are exit 0:
     /// nothing of it is armed.
-    Remove(deadline::OneArgs),
+    Remove(deadline::EndArgs),
     /// End a deadline now: its cleanup follows at once, with reason ended
     ///
     /// Prints ended or open (it had ended before); unknown is exit 1.
-    Expire(deadline::OneArgs),
-    Show(inspect::ShowArgs),
-    List(inspect::ListArgs),
+    Expire(deadline::EndArgs),
+    Show(show::ShowArgs),
+    List(list::ListArgs),
     Stats(stats::StatsArgs),
     /// Dead letters: notices that were given up
-    #[command(subcommand)]
+    #[command(subcommand, arg_required_else_help = true)]
     Dead(parked::ParkedCommand),
     /// Reviews: notices that wait for a person
-    #[command(subcommand)]
+    #[command(subcommand, arg_required_else_help = true)]
     Review(parked::ParkedCommand),
     /// Print a completion script for a shell
     Completions {
@@ -96,16 +107,22 @@ enum Command {
 
 /// The life of the process: arguments, log, runtime, one command, its end.
 pub(super) fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
-        Err(error) => {
+        Err(mut error) => {
+            if error.get(ContextKind::Suggested).is_some() {
+                // The parser's own advice would put everything behind the dashes.
+                let advice = "what begins with a dash and is no option goes last, after --: forewarn … -- -id";
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![advice.into()]));
+            }
             // Help and version are no errors and go to stdout; a closed one changes nothing about their status.
             error.print().unwrap_or_default();
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() };
         }
     };
-    let level = if matches!(cli.command, Command::Work(_)) { LevelFilter::INFO } else { LevelFilter::WARN };
-    let ended = start_log(level).and_then(|()| {
+    // The command itself says when its worker starts and stops.
+    let filter = if matches!(cli.command, Command::Work(_)) { "info,forewarn::engine::worker=warn" } else { "warn" };
+    let ended = start_log(filter).and_then(|()| {
         let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
         let ended = runtime.block_on(run(cli));
         // A name look-up that hangs in its thread must not hold up the end.
@@ -122,11 +139,18 @@ pub(super) fn main() -> ExitCode {
     exit.into()
 }
 
-fn start_log(default: LevelFilter) -> anyhow::Result<()> {
-    let filter = EnvFilter::builder()
-        .with_default_directive(default.into())
-        .with_env_var("FOREWARN_LOG")
-        .from_env()
+fn parse() -> Result<Cli, clap::Error> {
+    let command = [Shelf::Dead, Shelf::Review].into_iter().fold(Cli::command(), parked::with_usage);
+    Cli::from_arg_matches(&command.try_get_matches()?)
+}
+
+fn start_log(default: &str) -> anyhow::Result<()> {
+    let wanted = match std::env::var("FOREWARN_LOG") {
+        Ok(filter) if !filter.is_empty() => filter,
+        Ok(_) | Err(VarError::NotPresent) => default.to_owned(),
+        Err(error @ VarError::NotUnicode(_)) => return Err(Usage(format!("FOREWARN_LOG: {error}")).into()),
+    };
+    let filter = EnvFilter::try_new(wanted)
         .map_err(|e| Usage(format!("FOREWARN_LOG is no log filter ({e}); give a level such as debug")))?;
     tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -157,8 +181,8 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Renew(args) => deadline::renew(&forewarn, args).await,
         Command::Remove(args) => deadline::remove(&forewarn, args).await,
         Command::Expire(args) => deadline::expire(&forewarn, args).await,
-        Command::Show(args) => inspect::show(&forewarn, args).await,
-        Command::List(args) => inspect::list(&forewarn, args).await,
+        Command::Show(args) => show::show(&forewarn, args).await,
+        Command::List(args) => list::list(&forewarn, args).await,
         Command::Stats(args) => stats::stats(&forewarn, args).await,
         Command::Dead(command) => parked::run(&forewarn, Shelf::Dead, command).await,
         Command::Review(command) => parked::run(&forewarn, Shelf::Review, command).await,

@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand};
 use forewarn::{
-    Forewarn, Name,
-    model::{Pause, format_span},
+    Forewarn, Name, Route, Settings,
+    model::Pause,
     store::{Configured, Stats},
 };
 use serde::Serialize;
@@ -12,7 +12,9 @@ use serde_json::json;
 use super::{
     apply, args,
     exit::Exit,
-    output::{paused_text, print, print_json, say, table},
+    output::{print, print_json, print_table, say},
+    pauses::Pauses,
+    settings::{configured_text, field_text},
 };
 
 /// Create, change, look at, pause and forget namespaces
@@ -89,7 +91,7 @@ async fn list(forewarn: &Forewarn, json: bool) -> anyhow::Result<Exit> {
         say("no namespaces; create one with: forewarn namespace apply NS");
     } else {
         let rows = namespaces.iter().map(|one| [one.name.to_string(), one.shards.to_string()]);
-        print(table(["namespace", "shards"], rows))?;
+        print_table(["namespace", "shards"], rows)?;
     }
     Ok(Exit::Done)
 }
@@ -97,46 +99,26 @@ async fn list(forewarn: &Forewarn, json: bool) -> anyhow::Result<Exit> {
 #[derive(Debug, Serialize)]
 struct ShownJson<'a> {
     namespace: &'a Name,
+    version: &'a str,
+    settings: &'a Settings,
+    routes: &'a [Route],
     #[serde(flatten)]
-    configured: &'a Configured,
+    pauses: Pauses,
 }
 
 async fn show(forewarn: &Forewarn, name: Name, json: bool) -> anyhow::Result<Exit> {
-    let configured = forewarn.namespace(name.clone()).configured().await?;
+    let namespace = forewarn.namespace(name.clone());
+    let configured = namespace.configured().await?;
+    let pauses = Pauses::from(&namespace.stats().await?);
+    let Configured { version, settings, routes, .. } = &*configured;
     if json {
-        print_json(&ShownJson { namespace: &name, configured: &configured })?;
+        print_json(&ShownJson { namespace: &name, version, settings, routes, pauses })?;
     } else {
-        print(configured_text(&name, &configured))?;
+        let pauses = pauses.texts().into_iter().map(|paused| field_text("paused", &paused));
+        let lines = [configured_text(&name, &configured)].into_iter().chain(pauses);
+        print(lines.collect::<Vec<_>>().join("\n"))?;
     }
     Ok(Exit::Done)
-}
-
-/// Settings and routes for people.
-pub(super) fn configured_text(name: &Name, configured: &Configured) -> String {
-    let settings = &configured.settings;
-    let leads: Vec<_> = settings.leads().iter().rev().map(ToString::to_string).collect();
-    let routes: Vec<_> = configured.routes.iter().map(ToString::to_string).collect();
-    let mut lines = vec![name.to_string()];
-    let mut field = |name: &str, value: String| lines.push(format!("  {name:<17}{value}"));
-    field("remind", if leads.is_empty() { "never".to_owned() } else { leads.join(", ") });
-    field("cleanup", if settings.cleanup { "yes" } else { "no" }.to_owned());
-    field("grace", format_span(settings.grace));
-    field("late", settings.late.to_string());
-    field("min_repeat", settings.min_repeat.map_or_else(|| "the lead".to_owned(), format_span));
-    field("on_rearm", settings.on_rearm.to_string());
-    field("lease", format_span(settings.lease));
-    field("clock_tolerance", format_span(settings.clock_tolerance));
-    field("max_deliveries", settings.max_deliveries.to_string());
-    field("max_payload", format!("{} bytes", settings.max_payload));
-    field("shards", settings.shards.to_string());
-    if let Some(revision) = settings.revision {
-        field("revision", revision.to_string());
-    }
-    field("routes", routes.join(", "));
-    if let Some(paused) = paused_text(&configured.paused) {
-        field("paused", paused.to_owned());
-    }
-    lines.join("\n")
 }
 
 async fn pause(forewarn: &Forewarn, args: PauseArgs, paused: bool) -> anyhow::Result<Exit> {

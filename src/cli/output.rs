@@ -13,7 +13,7 @@ use chrono::SecondsFormat;
 use comfy_table::{ContentArrangement, Table, presets};
 use forewarn::{
     Id,
-    model::{FailureRecord, Paused, format_span, to_datetime},
+    model::{Paused, format_span, to_datetime},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -40,10 +40,15 @@ pub(super) fn instant(ms: i64) -> String {
     to_datetime(ms).to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// How far an instant is from now: `in 1h 29m`, `3s ago`.
+/// How far an instant is from now: `in 1h 29m`, `3s ago`, to the second, and to the minute if it is days away.
 pub(super) fn distance(ms: i64, now_ms: i64) -> String {
     let far = ms.abs_diff(now_ms);
-    let shown = if far < 10_000 { far } else { far / 1000 * 1000 };
+    let precision = match far {
+        0..10_000 => 1,
+        10_000..86_400_000 => 1_000,
+        _ => 60_000,
+    };
+    let shown = far / precision * precision;
     let span = format_span(Duration::from_millis(shown));
     if ms >= now_ms { format!("in {span}") } else { format!("{span} ago") }
 }
@@ -61,6 +66,19 @@ pub(super) fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<I
         table.add_row(row);
     }
     table.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// Prints a table for people; if it has no rows, only says so on stderr.
+pub(super) fn print_table<const N: usize>(
+    header: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> io::Result<()> {
+    let mut rows = rows.into_iter().peekable();
+    if rows.peek().is_none() {
+        say("none");
+        return Ok(());
+    }
+    print(table(header, rows))
 }
 
 /// Text from outside on one line, its control characters escaped.
@@ -125,44 +143,6 @@ impl From<Option<&[u8]>> for PayloadJson {
     }
 }
 
-/// A recorded failure in JSON.
-#[derive(Debug, Serialize)]
-pub(super) struct FailureJson {
-    at: String,
-    attempt: u32,
-    stage: String,
-    class: &'static str,
-    summary: String,
-    next_attempt_at: Option<String>,
-}
-
-impl From<&FailureRecord> for FailureJson {
-    fn from(failure: &FailureRecord) -> Self {
-        Self {
-            at: instant(failure.at_ms),
-            attempt: failure.attempt,
-            stage: failure.stage.clone(),
-            class: failure.class.as_str(),
-            summary: failure.summary.clone(),
-            next_attempt_at: failure.next_attempt_at_ms.map(instant),
-        }
-    }
-}
-
-/// A recorded failure on one line for people.
-pub(super) fn failure_text(failure: &FailureRecord, now_ms: i64) -> String {
-    let next = failure.next_attempt_at_ms.map(|ms| format!("; next attempt {}", instant_and_distance(ms, now_ms)));
-    format!(
-        "{} attempt {} failed at {} ({}): {}{}",
-        instant(failure.at_ms),
-        failure.attempt,
-        printable(&failure.stage),
-        failure.class,
-        printable(&failure.summary),
-        next.unwrap_or_default()
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,6 +152,7 @@ mod tests {
         assert_eq!(distance(5_400_999, 0), "in 1h 30m");
         assert_eq!(distance(0, 1_500), "1s 500ms ago");
         assert_eq!(distance(7, 7), "in 0s");
+        assert_eq!(distance(400 * 86_400_000 + 61_999, 0), "in 400d 1m");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use forewarn::{
-    Forewarn, Name,
+    Forewarn, Kind, Name, Namespace,
     model::EventId,
     store::{Parked, ParkedQuery, Requeued, Shelf},
 };
@@ -12,10 +12,8 @@ use serde_json::json;
 use super::{
     args,
     exit::Exit,
-    inspect::{NoticeJson, notice_text},
-    output::{
-        FailureJson, IdJson, PayloadJson, failure_text, instant, payload_text, print, print_json, printable, say, table,
-    },
+    notice::{FailureJson, NoticeJson, failure_text, notice_text},
+    output::{IdJson, PayloadJson, instant, payload_text, print, print_json, print_table, printable, say},
 };
 
 /// How many are fetched and settled at a time.
@@ -29,10 +27,13 @@ pub(super) enum ParkedCommand {
     Show(ShowArgs),
     /// Put parked notices back to be delivered again
     ///
-    /// One that is void by now (its id has another life, the reminder's time has passed) stays parked; exit 1.
-    Requeue(SelectArgs),
+    /// One that is void by now stays parked, and the exit status is 1: a cleanup whose id has been tracked again or has
+    /// another open cleanup, a reminder whose deadline has changed or whose time has passed.
+    Requeue(RequeueArgs),
     /// Delete parked notices for good
-    Drop(SelectArgs),
+    ///
+    /// With --all it first only says how many there are; --yes deletes them.
+    Drop(DropArgs),
 }
 
 #[derive(Debug, Args)]
@@ -71,20 +72,57 @@ pub(super) struct ShowArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(override_usage = "forewarn dead|review requeue|drop NS (EVENT_ID | --all) [--route NAME]")]
-pub(super) struct SelectArgs {
+pub(super) struct RequeueArgs {
+    #[command(flatten)]
+    selection: Selection,
+    /// Delete those that are void by now
+    #[arg(long)]
+    drop_void: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DropArgs {
+    #[command(flatten)]
+    selection: Selection,
+    /// Do it: with --all nothing is deleted without this
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Which parked notices are meant.
+#[derive(Debug, Args)]
+pub(super) struct Selection {
     /// The namespace
     #[arg(value_name = "NS", value_parser = args::namespace)]
     namespace: Name,
-    /// The event id, 32 hex digits
-    #[arg(value_name = "EVENT_ID", required_unless_present = "all", conflicts_with = "all")]
-    event_id: Option<EventId>,
+    #[command(flatten)]
+    which: Which,
     /// Only that of this route, or with --all only those
     #[arg(long, value_name = "NAME", value_parser = args::route)]
     route: Option<Name>,
+}
+
+/// One or all.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(super) struct Which {
+    /// The event id, 32 hex digits, as list prints it
+    #[arg(value_name = "EVENT_ID")]
+    event_id: Option<EventId>,
     /// All that are parked
     #[arg(long)]
     all: bool,
+}
+
+/// Gives the commands on `shelf` the usage lines that the parser cannot make up: it would put the namespace last.
+pub(super) fn with_usage(command: clap::Command, shelf: Shelf) -> clap::Command {
+    let shelf = shelf.as_str();
+    command.mut_subcommand(shelf, |group| {
+        [("requeue", "--drop-void"), ("drop", "--yes")].into_iter().fold(group, |group, (verb, flag)| {
+            let usage = format!("forewarn {shelf} {verb} NS (EVENT_ID | --all) [--route NAME] [{flag}]");
+            group.mut_subcommand(verb, |command| command.override_usage(usage))
+        })
+    })
 }
 
 /// Carries out a command on `shelf`.
@@ -98,7 +136,7 @@ pub(super) async fn run(forewarn: &Forewarn, shelf: Shelf, command: ParkedComman
 }
 
 #[derive(Debug, Serialize)]
-struct ParkedJson {
+pub(super) struct ParkedJson {
     route: String,
     #[serde(flatten)]
     id: IdJson,
@@ -132,7 +170,7 @@ async fn list(forewarn: &Forewarn, shelf: Shelf, args: ListArgs) -> anyhow::Resu
         return Ok(Exit::Done);
     }
     let header = ["event_id", "route", "kind", "id", "class", "failures", "parked_at", "summary"];
-    print(table(header, page.entries.iter().map(row)))?;
+    print_table(header, page.entries.iter().map(row))?;
     // The total counts every route.
     let shown = page.entries.len();
     if u64::try_from(shown)? < page.total {
@@ -189,28 +227,45 @@ fn parked_text(parked: &Parked, now_ms: i64) -> String {
     lines.join("\n")
 }
 
-impl SelectArgs {
+impl Selection {
     fn query(&self, offset: u32) -> ParkedQuery {
         ParkedQuery {
-            event_id: self.event_id,
+            event_id: self.which.event_id,
             route: self.route.clone(),
             offset,
             limit: PAGE,
             ..ParkedQuery::default()
         }
     }
+
+    async fn page(&self, namespace: &Namespace, shelf: Shelf, offset: u32) -> anyhow::Result<Vec<Parked>> {
+        Ok(namespace.parked(shelf, &self.query(offset)).await?.entries)
+    }
+
+    /// That nothing was found is a failure only of who named one.
+    fn found(&self, any: bool) -> Exit {
+        match self.which.event_id {
+            Some(event_id) if !any => {
+                say(format_args!("event {event_id} is not parked here"));
+                Exit::Failed
+            }
+            _ => Exit::Done,
+        }
+    }
 }
 
-async fn requeue(forewarn: &Forewarn, shelf: Shelf, args: SelectArgs) -> anyhow::Result<Exit> {
-    let store = forewarn.store();
-    let (mut requeued, mut left) = (0_u64, 0_u32);
+async fn requeue(forewarn: &Forewarn, shelf: Shelf, args: RequeueArgs) -> anyhow::Result<Exit> {
+    let selection = args.selection;
+    let namespace = forewarn.namespace(selection.namespace.clone());
+    let (mut requeued, mut dropped, mut left) = (0_u64, 0_u64, 0_u32);
     loop {
-        let entries = store.parked(&args.namespace, shelf, &args.query(left)).await?.entries;
+        let entries = selection.page(&namespace, shelf, left).await?;
         if entries.is_empty() {
             break;
         }
-        let answers = store.requeue(&args.namespace, shelf, &entries).await?;
-        for (parked, answer) in entries.iter().zip(answers) {
+        let answers = namespace.requeue(shelf, &entries).await?;
+        let mut void = Vec::new();
+        for (parked, answer) in entries.into_iter().zip(answers) {
             let why = match answer {
                 Requeued::Requeued => {
                     requeued += 1;
@@ -218,37 +273,81 @@ async fn requeue(forewarn: &Forewarn, shelf: Shelf, args: SelectArgs) -> anyhow:
                 }
                 // Somebody else was quicker: it takes no place on the shelf that the next page would have to skip.
                 Requeued::Unknown => continue,
-                Requeued::Superseded => "is void by now (superseded)",
-                Requeued::NoRoute => "has no route any more",
+                Requeued::Superseded if args.drop_void => {
+                    void.push(parked);
+                    continue;
+                }
+                Requeued::Superseded => void_text(parked.notice.kind),
+                Requeued::NoRoute => "its route is gone; add it again with namespace apply --route, or drop it",
             };
             left += 1;
-            say(format_args!("{} of {} stays parked: it {why}", parked.event_id(), parked.notice.id));
+            say(format_args!("{} of {} stays parked: {why}", parked.event_id(), parked.notice.id));
         }
+        dropped += discard(&namespace, shelf, &void).await?;
     }
-    conclude(&args, "requeued", requeued, left == 0)
+    let note = if args.drop_void { format!(", dropped {dropped}") } else { String::new() };
+    print(format_args!("requeued {requeued}{note}"))?;
+    match left {
+        0 => Ok(selection.found(requeued + dropped > 0)),
+        _ => Ok(Exit::Failed),
+    }
 }
 
-async fn drop_parked(forewarn: &Forewarn, shelf: Shelf, args: SelectArgs) -> anyhow::Result<Exit> {
-    let store = forewarn.store();
+fn void_text(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Reminder(_) => {
+            "it is void by now (superseded): its deadline was renewed or removed, or its time has passed; drop it, or \
+             give --drop-void"
+        }
+        Kind::Cleanup(_) => {
+            "it is void by now (superseded): its id is armed again or has another open cleanup; drop it, or give \
+             --drop-void"
+        }
+    }
+}
+
+async fn drop_parked(forewarn: &Forewarn, shelf: Shelf, args: DropArgs) -> anyhow::Result<Exit> {
+    let selection = args.selection;
+    let namespace = forewarn.namespace(selection.namespace.clone());
+    if selection.which.all && !args.yes {
+        let count = count(&namespace, shelf, &selection).await?;
+        let what = if shelf == Shelf::Dead { "dead letters" } else { "reviews" };
+        say(format_args!(
+            "would drop {count} {what} of {} for good; look at them with list, and add --yes to drop them",
+            selection.namespace
+        ));
+        return Ok(Exit::done_if(count == 0));
+    }
     let mut dropped = 0_u64;
     loop {
-        let entries = store.parked(&args.namespace, shelf, &args.query(0)).await?.entries;
+        let entries = selection.page(&namespace, shelf, 0).await?;
         if entries.is_empty() {
             break;
         }
-        let answers = store.discard(&args.namespace, shelf, &entries).await?;
-        dropped += u64::try_from(answers.iter().filter(|was_there| **was_there).count())?;
+        dropped += discard(&namespace, shelf, &entries).await?;
     }
-    conclude(&args, "dropped", dropped, true)
+    print(format_args!("dropped {dropped}"))?;
+    Ok(selection.found(dropped > 0))
 }
 
-fn conclude(args: &SelectArgs, word: &str, count: u64, all_done: bool) -> anyhow::Result<Exit> {
-    print(format_args!("{word} {count}"))?;
-    match args.event_id {
-        Some(event_id) if count == 0 && all_done => {
-            say(format_args!("event {event_id} is not parked here"));
-            Ok(Exit::Failed)
-        }
-        _ => Ok(Exit::done_if(all_done)),
+async fn count(namespace: &Namespace, shelf: Shelf, selection: &Selection) -> anyhow::Result<u64> {
+    if selection.route.is_none() {
+        // The total counts every route.
+        return Ok(namespace.parked(shelf, &ParkedQuery { limit: 1, ..ParkedQuery::default() }).await?.total);
     }
+    let mut count = 0;
+    loop {
+        match u32::try_from(selection.page(namespace, shelf, count).await?.len())? {
+            0 => return Ok(count.into()),
+            more => count += more,
+        }
+    }
+}
+
+async fn discard(namespace: &Namespace, shelf: Shelf, parked: &[Parked]) -> anyhow::Result<u64> {
+    if parked.is_empty() {
+        return Ok(0);
+    }
+    let answers = namespace.discard(shelf, parked).await?;
+    Ok(u64::try_from(answers.iter().filter(|was_there| **was_there).count())?)
 }

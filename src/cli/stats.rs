@@ -4,15 +4,18 @@ use std::time::Duration;
 
 use clap::Args;
 use forewarn::{Forewarn, Name, StoreError, model::format_span, store::Stats};
+use serde::Serialize;
 use serde_json::json;
 
 use super::{
     args,
-    exit::Exit,
-    output::{paused_text, print, print_json, say},
+    exit::{self, Exit},
+    output::{paused_text, print, print_json, printable, say},
 };
 
 /// Count what is armed, pending, open, dead and done
+///
+/// Of all namespaces if none is given; one that cannot be read is listed with its error, and the exit status is 1.
 #[derive(Debug, Args)]
 pub(super) struct StatsArgs {
     /// The namespace; all if not given
@@ -36,14 +39,15 @@ pub(super) async fn stats(forewarn: &Forewarn, args: StatsArgs) -> anyhow::Resul
     }
     let (mut all, mut exit) = (Vec::new(), Exit::Done);
     for registered in forewarn.namespaces().await? {
-        match forewarn.namespace(registered.name).stats().await {
-            Ok(stats) => all.push(stats),
-            // One that has lost its settings must not hide the others.
-            Err(error @ StoreError::Unconfigured { .. }) => {
-                say(format_args!("error: {error}"));
+        match forewarn.namespace(registered.name.clone()).stats().await {
+            Ok(stats) => all.push(Counted::Stats(stats)),
+            // It would be the same for all others.
+            Err(error @ StoreError::Unavailable { .. }) => return Err(error.into()),
+            Err(error) => {
+                let error = exit::describe(&error.into());
+                all.push(Counted::Broken { namespace: registered.name, error });
                 exit = Exit::Failed;
             }
-            Err(error) => return Err(error.into()),
         }
     }
     if args.json {
@@ -51,25 +55,43 @@ pub(super) async fn stats(forewarn: &Forewarn, args: StatsArgs) -> anyhow::Resul
     } else if all.is_empty() {
         say("no namespaces; create one with: forewarn namespace apply NS");
     } else {
-        print(all.iter().map(stats_text).collect::<Vec<_>>().join("\n"))?;
+        print(all.iter().map(Counted::text).collect::<Vec<_>>().join("\n"))?;
     }
     Ok(exit)
 }
 
+/// One namespace among all.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Counted {
+    Stats(Stats),
+    Broken { namespace: Name, error: String },
+}
+
+impl Counted {
+    fn text(&self) -> String {
+        match self {
+            Self::Stats(stats) => stats_text(stats),
+            Self::Broken { namespace, error } => format!("{namespace}\n  error        {}", printable(error)),
+        }
+    }
+}
+
+/// In the words of the JSON.
 fn stats_text(stats: &Stats) -> String {
     let Stats { armed, overdue, open, dead, review, quarantined, .. } = stats;
     let mut lines = vec![
         stats.namespace.to_string(),
-        format!("  now          armed {armed}, of them overdue {overdue}; open cleanups {open}"),
-        format!("  parked       dead letters {dead}, reviews {review}, quarantined {quarantined}"),
+        format!("  now          armed {armed}, overdue {overdue}, open {open}"),
+        format!("  parked       dead {dead}, review {review}, quarantined {quarantined}"),
     ];
     if let Some(paused) = paused_text(&stats.paused) {
         lines.push(format!("  paused       {paused}"));
     }
     for route in &stats.routes {
         let oldest = route.oldest_due_ms.map(|ms| Duration::from_millis(ms.unsigned_abs()));
-        let oldest = oldest.map(|span| format!(", the oldest since {}", format_span(span)));
-        let paused = paused_text(&route.paused).map(|paused| format!("; {paused} paused"));
+        let oldest = oldest.map(|span| format!(", oldest due for {}", format_span(span)));
+        let paused = paused_text(&route.paused).map(|paused| format!("; paused {paused}"));
         lines.push(format!(
             "  route {:<7}pending {}, due {}{}{}",
             format!("{} ", route.route),
@@ -81,12 +103,12 @@ fn stats_text(stats: &Stats) -> String {
     }
     let c = &stats.counters;
     lines.push(format!(
-        "  so far       handed out {}, acked {}, failed {}, lapsed {}",
-        c.handed_out, c.acked, c.failed, c.lapsed
+        "  so far       handed_out {}, acked {}, failed {}, lapsed {}, dead {}, review {}, quarantined {}",
+        c.handed_out, c.acked, c.failed, c.lapsed, c.dead, c.review, c.quarantined
     ));
     let d = &c.dropped;
     lines.push(format!(
-        "  dropped      superseded {}, expired {}, coalesced {}, of a removed lead {}",
+        "  dropped      superseded {}, expired {}, coalesced {}, lead {}",
         d.superseded, d.expired, d.coalesced, d.lead
     ));
     lines.join("\n")

@@ -13,7 +13,7 @@ use clap::{Args, builder::NonEmptyStringValueParser};
 use forewarn::{
     Forewarn, Name, Namespace, Route,
     engine::{Delivery, Happening, Outcome, StopReport, Worker},
-    model::{Backoff, Class, Failure, format_span, parse_span},
+    model::{Backoff, Class, Failure, format_span},
 };
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -23,24 +23,45 @@ use super::{
     exec::Exec,
     exit::{Exit, Usage},
     output::say,
+    pauses::Pauses,
+    settings::apply_words,
     signals::Signals,
 };
 
 /// Work on a namespace's notices in the foreground
 ///
-/// Each notice is printed as one line of CloudEvents JSON and is acked once the line is written. With --exec the
-/// command is run by `sh -c` for each notice instead, the event on its standard input and FOREWARN_ID (absent if the id
-/// holds a zero byte), FOREWARN_ID_BASE64, FOREWARN_EVENT_ID, FOREWARN_NAMESPACE, FOREWARN_ROUTE, FOREWARN_KIND
-/// (reminder or cleanup), FOREWARN_LEAD_MS or FOREWARN_REASON, and FOREWARN_ATTEMPT in its environment. Its exit status
-/// is the outcome:
+/// Each notice is printed as one line of CloudEvents JSON and is acked once the
+/// line is written. With --exec the command is run by `sh -c` for each notice
+/// instead, with the event on its standard input and in its environment:
 ///
-///   0 done                  69, 75 retry later            80 done, with a note
-///   65 reject: dead letter  77 denied: dead letter        81 superseded
-///   82 review by a person   any other status or a signal: retry
+///   FOREWARN_ID          the id (absent if it holds a zero byte)
+///   FOREWARN_ID_BASE64   the id in URL-safe base64 without padding
+///   FOREWARN_EVENT_ID    the same for every attempt: the key to idempotency
+///   FOREWARN_NAMESPACE, FOREWARN_ROUTE
+///   FOREWARN_KIND        reminder or cleanup
+///   FOREWARN_LEAD_MS     of a reminder: its lead in milliseconds
+///   FOREWARN_REASON      of a cleanup: expired, ended or gone
+///   FOREWARN_ATTEMPT     1, 2, …
 ///
-/// The last 1 KiB of its standard error is the summary. A command whose claim is lost gets SIGTERM, and is killed 5 s
-/// later. SIGTERM or Ctrl-C stops the worker: it claims nothing more, waits up to --stop-timeout for what it holds and
-/// gives back the rest. A second one stops it at once.
+/// The exit status of the command is the outcome, a failure is recorded with a
+/// class:
+///
+///   0                     done
+///   80                    done, with a note
+///   81                    superseded: void by the word of the command
+///   65                    dead letter, class rejected
+///   77                    dead letter, class denied
+///   82                    review by a person, class conflict
+///   69, 75                retry, class timeout
+///   any other, a signal   retry, class failed
+///
+/// 126 and 127 come from the shell: the command is not executable, or was not
+/// found. The last 1 KiB of standard error is the summary of a failure. A command
+/// whose claim is lost gets SIGTERM, and is killed 5 s later.
+///
+/// SIGTERM or Ctrl-C stops the worker: it claims nothing more, waits up to
+/// --stop-timeout for what it holds and gives back the rest. A second one stops
+/// it at once.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct WorkArgs {
@@ -54,14 +75,14 @@ pub(super) struct WorkArgs {
     #[arg(long, value_name = "CMD", value_parser = NonEmptyStringValueParser::new())]
     exec: Option<String>,
     /// At most this many notices at the same time
-    #[arg(long, value_name = "N", default_value = "16")]
+    #[arg(long, value_name = "N", default_value = "16", value_parser = args::concurrency)]
     concurrency: NonZeroUsize,
     /// How long a stop waits for what is being handled
-    #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = |text: &str| parse_span("stop_timeout", text))]
+    #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = args::span("stop_timeout"))]
     stop_timeout: Duration,
     /// How long a failed cleanup waits before each retry; the last delay repeats
     #[arg(long, value_name = "SPANS", value_delimiter = ',', default_value = "30s,2m,10m,30m",
-        value_parser = |text: &str| parse_span("retry_delays", text))]
+        value_parser = args::span("retry_delays"))]
     retry_delays: Vec<Duration>,
     /// The failures after which a notice becomes a dead letter
     #[arg(long, value_name = "N", default_value_t = 8)]
@@ -73,12 +94,14 @@ pub(super) async fn work(forewarn: &Forewarn, args: WorkArgs) -> anyhow::Result<
     let namespace = forewarn.namespace(args.namespace);
     let backoff = Backoff::new(args.retry_delays, args.max_failures)?;
     let route = route(&namespace, args.route).await?;
+    say_what_is_paused(&namespace, &route).await?;
+    let settings = namespace.configured().await?.settings.clone();
     let (stop, stop_now) = (CancellationToken::new(), CancellationToken::new());
     tokio::spawn(heed(Signals::listen()?, args.stop_timeout, stop.clone(), stop_now.clone()));
 
     let stdout_closed = CancellationToken::new();
     let handler = Arc::new(match args.exec {
-        Some(command) => Handler::Exec(Exec { command, route: route.clone() }),
+        Some(command) => Handler::Exec(Exec::new(command, route.clone())),
         None => Handler::Print { printer: Printer::start()?, closed: stdout_closed.clone(), stop: stop.clone() },
     });
     let handle = move |delivery: Delivery| {
@@ -92,11 +115,17 @@ pub(super) async fn work(forewarn: &Forewarn, args: WorkArgs) -> anyhow::Result<
         .backoff(backoff)
         .on_reminder(handle.clone())
         .on_cleanup(handle)
-        .observer(|happening| {
-            if let Happening::Started { namespace, route, registered: true, .. } = happening {
-                say(format_args!(
-                    "namespace {namespace} had no route {route}: it is registered and gets its copy from now on"
-                ));
+        .observer(move |happening| {
+            if let Happening::Started { namespace, route, registered, .. } = happening {
+                say(format_args!("working on route {route} of namespace {namespace}"));
+                if *registered {
+                    let drop_it = format!("{} --drop-route {route}", apply_words(namespace, &settings));
+                    say(format_args!(
+                        "namespace {namespace} had no route {route}: it is registered as a new consumer, for good, and \
+                         gets its own copy of every notice from now on, also while no worker runs. If that is a \
+                         mistake, stop this worker and drop it: {drop_it}"
+                    ));
+                }
             }
         })
         .run(stop.cancelled_owned());
@@ -115,7 +144,8 @@ pub(super) async fn work(forewarn: &Forewarn, args: WorkArgs) -> anyhow::Result<
     Ok(Exit::Done)
 }
 
-/// The route to work on; one that is named and missing is registered by the worker. A worker that did not name one must not invent a consumer that nobody asked for.
+/// The route to work on; one that is named and missing is registered by the worker. A worker that did not name one must
+/// not invent a consumer that nobody asked for.
 async fn route(namespace: &Namespace, wanted: Option<Name>) -> anyhow::Result<Name> {
     let configured = namespace.configured().await?;
     if let Some(wanted) = wanted {
@@ -128,6 +158,15 @@ async fn route(namespace: &Namespace, wanted: Option<Name>) -> anyhow::Result<Na
     let (name, routes) = (namespace.name()?, configured.routes.iter().map(|route| route.name.as_str()));
     let routes = routes.collect::<Vec<_>>().join(", ");
     Err(Usage(format!("namespace \"{name}\" has no route main but {routes}; name one with --route")).into())
+}
+
+/// A worker on something paused looks like one that has nothing to do.
+async fn say_what_is_paused(namespace: &Namespace, route: &Name) -> anyhow::Result<()> {
+    let name = namespace.name()?;
+    for paused in Pauses::from(&namespace.stats().await?).only(route).texts() {
+        say(format_args!("paused in {name}: {paused}; forewarn namespace resume {name} lets them flow again"));
+    }
+    Ok(())
 }
 
 /// Turns the first signal into a graceful stop and the second into an end at once.

@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeSet, HashMap},
     error::Error,
-    fmt::Write as _,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -102,13 +101,16 @@ impl FaultLog {
     }
 }
 
-/// An error and its causes on one line.
+/// An error and its causes on one line. A cause that its parent has quoted already is not said twice.
 pub(crate) fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        // Writing to a String cannot fail.
-        _ = write!(text, ": {error}");
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
         cause = error.source();
     }
     text

@@ -2,7 +2,10 @@
 
 use std::os::unix::ffi::OsStrExt as _;
 
-use crate::process::{Place, end};
+use crate::{
+    harness::{Kind, Server},
+    process::{Place, end},
+};
 
 const AT: &str = "2100-01-01T00:00:00Z";
 const LATER: &str = "2100-01-02T01:00:00+01:00";
@@ -17,6 +20,49 @@ fn a_deadline_is_tracked_moved_renewed_and_removed() {
     place.run(&["remove", "NS", "a"]).prints("removed");
     place.run(&["remove", "NS", "a"]).prints("unknown, nothing to remove");
     assert!(place.run(&["renew", "NS", "a", "--at", AT]).failed().starts_with("unknown"));
+}
+
+#[test]
+fn the_answers_come_as_json_too() {
+    let place = Place::new(&[]);
+    let answer = |words: &[&str], more: serde_json::Value| {
+        let mut expected = serde_json::json!({ "namespace": place.namespace, "id": "a" });
+        expected.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        assert_eq!(place.run(&[words, &["--json"]].concat()).json(), expected, "{words:?}");
+    };
+    let (at, later) = ("2100-01-01T00:00:00.000Z", "2100-01-02T00:00:00.000Z");
+    let created = serde_json::json!({ "answer": "created", "expires_at": at, "already_expired": false });
+    answer(&["track", "NS", "a", "--at", AT], created);
+    let moved = serde_json::json!({
+        "answer": "moved", "expires_at": later, "already_expired": false, "replaced": false,
+    });
+    answer(&["track", "NS", "a", "--at", LATER, "--replaces", "old"], moved);
+    let renew = ["renew", "NS", "a", "--at", AT, "--payload", r#"{"z": 1.0, "a":2}"#];
+    answer(&renew, serde_json::json!({ "answer": "renewed", "expires_at": at }));
+    assert!(place.run(&["show", "NS", "a"]).done().out.contains(r#"payload      {"z": 1.0, "a":2}"#));
+    answer(&["expire", "NS", "a"], serde_json::json!({ "answer": "ended" }));
+    answer(&["remove", "NS", "a"], serde_json::json!({ "answer": "voided" }));
+    let unknown = place.run(&["renew", "NS", "a", "--at", AT, "--json"]);
+    assert!(unknown.code == 1 && unknown.out.contains(r#""answer":"unknown""#), "{unknown:?}");
+}
+
+#[test]
+fn a_deadline_set_inside_a_lead_is_told_that_the_reminder_stays_silent() {
+    let place = Place::new(&["--remind", "2h,1h,1m"]);
+    let inside = |words: &[&str]| {
+        let ended = place.run(words);
+        assert_eq!(ended.code, 0, "{ended:?}");
+        ended.err
+    };
+    let hint = inside(&["track", "NS", "a", "--in", "30m"]);
+    assert!(hint.starts_with("inside 2h, 1h: those reminders stay silent (late is crossing)"), "{hint}");
+    assert_eq!(inside(&["track", "NS", "a", "--in", "40m"]), "", "what moves may still owe its reminder");
+    assert_eq!(inside(&["track", "NS", "b", "--at", AT]), "");
+    place.apply(&["--remind", "1h", "--late", "fire"]);
+    assert_eq!(inside(&["track", "NS", "c", "--in", "30m"]), "");
+    place.apply(&["--remind", "1h", "--late", "skip"]);
+    let hint = inside(&["track", "NS", "b", "--in", "30m"]);
+    assert!(hint.starts_with("inside 1h: that reminder stays silent (late is skip)"), "{hint}");
 }
 
 #[test]
@@ -90,6 +136,88 @@ fn show_answers_what_about_this_id() {
 }
 
 #[test]
+fn show_tells_of_each_reminder_whether_it_is_to_come() {
+    let place = Place::new(&["--remind", "10h,2h,1h", "--grace", "5m"]);
+    place.run(&["track", "NS", "a", "--at", AT]).done();
+    let json = place.run(&["show", "NS", "a", "--json"]).json();
+    let due =
+        |lead_ms: i64, due_at: &str| serde_json::json!({ "lead_ms": lead_ms, "due_at": due_at, "state": "to_come" });
+    let expected = [
+        due(36_000_000, "2099-12-31T14:00:00.000Z"),
+        due(7_200_000, "2099-12-31T22:00:00.000Z"),
+        due(3_600_000, "2099-12-31T23:00:00.000Z"),
+    ];
+    assert_eq!(json["reminders"], serde_json::json!(expected));
+    assert_eq!(json["cleanup_at"], "2100-01-01T00:05:00.000Z");
+    let text = place.run(&["show", "NS", "a"]).done().out;
+    assert!(text.contains("reminder     10h before, to come at 2099-12-31T14:00:00.000Z (in "), "{text}");
+    assert!(text.contains("cleanup      2100-01-01T00:05:00.000Z"), "{text}");
+
+    place.run(&["track", "NS", "b", "--in", "90m"]);
+    let json = place.run(&["show", "NS", "b", "--json"]).json();
+    let states: Vec<_> = json["reminders"].as_array().unwrap().iter().map(|one| one["state"].clone()).collect();
+    assert_eq!(states, ["passed", "now", "to_come"]);
+    let text = place.run(&["show", "NS", "b"]).done().out;
+    assert!(text.contains("2h before, its time came") && text.contains("10h before, its time has passed"), "{text}");
+
+    place.apply(&["--remind", "2h", "--late", "fire", "--no-cleanup"]);
+    place.run(&["track", "NS", "c", "--in", "90m"]).done();
+    let json = place.run(&["show", "NS", "c", "--json"]).json();
+    assert_eq!((&json["reminders"][0]["state"], &json["cleanup_at"]), (&"pending".into(), &serde_json::Value::Null));
+    let text = place.run(&["show", "NS", "c"]).done().out;
+    assert!(text.contains("2h before, pending") && text.contains("cleanup      never (cleanup is off)"), "{text}");
+    assert!(text.contains("delivery     reminder 2h before"), "{text}");
+}
+
+#[test]
+fn show_tells_of_pauses_and_of_quarantine() {
+    let place = Place::new(&[]);
+    place.run(&["track", "NS", "a", "--at", AT]).done();
+    place.run(&["namespace", "pause", "NS", "--reminders"]).done();
+    place.run(&["namespace", "pause", "NS", "--route", "main"]).done();
+    let json = place.run(&["show", "NS", "a", "--json"]).json();
+    assert_eq!(json["paused"], serde_json::json!({ "reminders": true, "cleanups": false }));
+    assert_eq!(json["paused_routes"][0]["route"], "main");
+    let text = place.run(&["show", "NS", "a"]).done().out;
+    assert!(text.contains("paused       reminders\n  paused       reminders and cleanups on route main\n"), "{text}");
+
+    let place = Place::new(&[]);
+    let mut connection = Server::shared(Kind::Redis).blocking_connection();
+    let key = format!("{{fw:{}:0}}:exp", place.namespace);
+    redis::cmd("ZADD").arg(key).arg(1_796_083_200).arg("s").exec(&mut connection).unwrap();
+    let _work = place.start(&["work", "NS"]);
+    place.wait_for_stats("the quarantine", |stats| stats["quarantined"] == 1);
+    let text = place.run(&["show", "NS", "s"]).done().out;
+    assert!(text.contains("quarantined  its score 1796083200 cannot be an expiry in milliseconds"), "{text}");
+}
+
+#[test]
+fn show_tells_of_what_is_parked_even_if_nothing_else_is_left() {
+    let place = Place::new(&[]);
+    place.track_expired("a");
+    place.track_expired("b");
+    let _work = place.start(&[
+        "work",
+        "NS",
+        "--exec",
+        "echo no such bucket >&2; exit $([ $FOREWARN_ID = a ] && echo 65 || echo 82)",
+    ]);
+    place.wait_for_stats("the parked ones", |stats| stats["dead"] == 1 && stats["review"] == 1);
+    let json = place.run(&["show", "NS", "a", "--json"]).json();
+    let listed = place.run(&["dead", "list", "NS", "--json"]).json();
+    assert_eq!(
+        (&json["armed"], &json["dead"], &json["review"]),
+        (&false.into(), &listed["dead"], &serde_json::json!([]))
+    );
+    let event_id = listed["dead"][0]["event_id"].as_str().unwrap();
+    let text = place.run(&["show", "NS", "a"]).done().out;
+    assert!(text.contains(&format!("dead letter  {event_id} cleanup (expired)")), "{text}");
+    assert!(text.contains("no such bucket"), "{text}");
+    assert!(place.run(&["show", "NS", "b"]).done().out.contains("  review       "));
+    assert!(place.run(&["show", "NS", "c"]).failed().contains("c is unknown"));
+}
+
+#[test]
 fn an_id_may_have_any_bytes() {
     let place = Place::new(&[]);
     let bytes = b"\xFF{:}\n\xF0\x9F\x98\x80".as_slice();
@@ -108,6 +236,8 @@ fn an_id_may_have_any_bytes() {
     assert!(text.contains("\\xFF{:}\\n😀"), "{text}");
     place.run(&["remove", "NS", "--id-base64", &base64]).prints("removed");
 
+    let advice = ["goes last, after --", "-- -id"];
+    place.run(&["track", "NS", "-a", "--in", "1h"]).refused(&advice);
     place.run(&["track", "NS", "--in", "1h", "--", "--in"]).done();
     place.run(&["remove", "NS", "--", "--in"]).prints("removed");
 }
@@ -115,6 +245,7 @@ fn an_id_may_have_any_bytes() {
 #[test]
 fn a_reader_that_has_seen_enough_is_no_failure() {
     let place = Place::new(&[]);
+    place.run(&["track", "NS", "a", "--at", AT]).done();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut command = place.command();
@@ -138,6 +269,8 @@ fn a_list_comes_by_expiry_and_in_pages() {
         place.run(&["list", "NS", "--json", "--limit", "2", "--after", first["next"].as_str().unwrap()]).json();
     assert_eq!((ids(&second), &second["next"]), (vec!["c".to_owned()], &serde_json::Value::Null));
 
+    let none = place.run(&["list", "NS", "--within", "1h"]);
+    assert_eq!((none.code, none.out.as_str(), none.err.as_str()), (0, "", "none\n"));
     let near = place.run(&["list", "NS", "--json", "--within", "1h"]).json();
     assert_eq!(ids(&near), [""; 0]);
     let text = place.run(&["list", "NS"]).done().out;

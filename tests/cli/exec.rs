@@ -77,6 +77,23 @@ fn a_signal_and_a_failed_start_are_retried() {
 }
 
 #[test]
+fn a_command_that_is_not_there_is_named_as_such_and_warned_of_once() {
+    let place = Place::new(&[]);
+    place.track_expired("a");
+    place.track_expired("b");
+    let work = place.start(&["work", "NS", "--exec", "./no-such-command", "--retry-delays", "1h"]);
+    place.wait_for_stats("the failures", |stats| stats["counters"]["failed"] == 2);
+    let failure = failures(&place, "a")[0].clone();
+    let summary = failure["summary"].as_str().unwrap();
+    assert!(summary.starts_with("the command was not found (exit status 127): "), "{failure}");
+    assert!(summary.contains("no-such-command"), "{failure}");
+    assert_eq!((&failure["stage"], &failure["class"]), (&"start".into(), &"failed".into()));
+    work.signal("TERM");
+    let ended = work.end();
+    assert_eq!(ended.err.matches("the shell cannot run the command").count(), 1, "{ended:?}");
+}
+
+#[test]
 fn failures_end_as_a_dead_letter_at_the_limit() {
     let place = Place::new(&[]);
     place.track_expired("a");

@@ -51,14 +51,28 @@ fn every_command_explains_itself_and_its_short_help_fits_a_screen() {
 #[test]
 fn the_help_of_work_lists_the_exit_statuses() {
     let help = run(&["work", "--help"]).done().out;
-    for part in ["65 reject", "69, 75 retry", "77 denied", "80 done", "81 superseded", "82 review", "sh -c"] {
-        assert!(help.contains(part), "no {part:?} in {help}");
+    let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "65 dead letter, class rejected",
+        "69, 75 retry, class timeout",
+        "77 dead letter, class denied",
+        "80 done, with a note",
+        "81 superseded",
+        "82 review by a person, class conflict",
+        "126 and 127",
+        "sh -c",
+    ] {
+        assert!(words.contains(part), "no {part:?} in {help}");
     }
+    // Written in lines of its own, which a terminal of 80 columns must not wrap once more.
+    let about = help.split("Usage:").next().unwrap();
+    assert!(about.lines().all(|line| line.chars().count() <= 80), "{about}");
 }
 
 #[test]
 fn the_long_help_says_that_arguments_can_be_seen_by_others() {
-    assert!(run(&["track", "--help"]).done().out.contains("Other users"));
+    assert!(run(&["--help"]).done().out.contains("Other users"));
+    assert!(run(&["track", "--help"]).done().out.contains("rather in FOREWARN_STORE"));
 }
 
 #[test]
@@ -77,6 +91,14 @@ fn completions_come_for_the_usual_shells() {
 #[test]
 fn without_a_command_the_help_comes_with_exit_2() {
     run(&[]).refused(&["Usage: forewarn", "track"]);
+    for group in ["namespace", "dead", "review"] {
+        run(&[group]).refused(&[&format!("Usage: forewarn {group}"), "list"]);
+        let mut command = bare();
+        command.env("FOREWARN_STORE", "redis://127.0.0.1:1").arg(group);
+        end(command).refused(&[&format!("Usage: forewarn {group}"), "list"]);
+    }
+    run(&["dead", "requeue"]).refused(&["Usage: forewarn dead requeue NS (EVENT_ID | --all)"]);
+    run(&["review", "drop", "s"]).refused(&["Usage: forewarn review drop NS (EVENT_ID | --all)"]);
     run(&["trakc"]).refused(&["trakc", "track"]);
 }
 

@@ -1,6 +1,6 @@
 //! `namespace apply`, `list`, `show`, `pause`, `resume`, and `stats`.
 
-use crate::process::Place;
+use crate::{harness::Server, process::Place};
 
 #[test]
 fn a_namespace_is_created_changed_and_shown() {
@@ -11,7 +11,15 @@ fn a_namespace_is_created_changed_and_shown() {
     assert!(created.contains("grace            1m 30s"), "{created}");
     let settings = ["--remind", "1m", "--remind", "10m", "--grace", "90s"];
     assert!(place.apply(&settings).done().out.starts_with("unchanged "));
-    assert!(place.apply(&["--no-cleanup"]).done().out.starts_with("changed "));
+    let changed = place.apply(&["--no-cleanup"]);
+    assert!(changed.code == 0 && changed.out.starts_with("changed "), "{changed:?}");
+    for line in ["  remind           10m, 1m → never\n", "  cleanup          yes → no\n", "  lease            1m\n"]
+    {
+        assert!(changed.out.contains(line), "no {line:?} in {changed:?}");
+    }
+    let again = format!("forewarn namespace apply {} --remind 10m --remind 1m --grace '1m 30s'", place.namespace);
+    let warning = "no reminder 10m, 1m before expiry and no cleanup with these settings";
+    assert!(changed.err.contains(warning) && changed.err.contains(&again), "{changed:?}");
 
     let shown = place.run(&["namespace", "show", "NS", "--json"]).json();
     assert_eq!(shown["namespace"], place.namespace.as_str());
@@ -19,6 +27,21 @@ fn a_namespace_is_created_changed_and_shown() {
     assert_eq!(shown["settings"]["remind"].as_array().map(Vec::len), Some(0));
     assert_eq!(shown["routes"][0]["name"], "main");
     assert!(place.run(&["namespace", "show", "NS"]).done().out.contains("remind           never"));
+}
+
+#[test]
+fn several_leads_stand_behind_one_flag() {
+    let place = Place::new(&["--remind", "10m,1h 30m"]);
+    let shown = place.run(&["namespace", "show", "NS", "--json"]).json();
+    assert_eq!(shown["settings"]["remind"], serde_json::json!([5_400_000, 600_000]));
+    place.apply(&["--remind", "10m 1m"]).refused(&["\"10m 1m\"", "commas", "10m,1m"]);
+}
+
+#[test]
+fn what_is_not_built_yet_is_not_offered() {
+    let place = Place::new(&[]);
+    assert!(!place.run(&["namespace", "apply", "--help"]).done().out.contains("key"));
+    assert!(!place.run(&["namespace", "show", "NS"]).done().out.contains("key"));
 }
 
 #[test]
@@ -59,12 +82,14 @@ fn a_dry_run_says_what_would_speak_and_changes_nothing() {
     let place = Place::new(&["--remind", "1m"]);
     place.run(&["track", "NS", "a", "--in", "5m"]).done();
     // The new lead takes the place of the old one, which has not passed the id yet.
-    let said = place.apply(&["--remind", "10m", "--dry-run"]).done().out;
+    let preview = place.apply(&["--remind", "10m", "--route", "mail", "--dry-run"]);
     let expected = format!(
-        "would change {}; at once would speak:\n  reminders 10m before expiry: 1\n  cleanups: 0\n",
+        "would change {}\n  remind           1m → 10m\n  route            mail\nat once would speak\n  \
+         reminders 10m before expiry: 1\n  cleanups: 0\n",
         place.namespace
     );
-    assert_eq!(said, expected);
+    assert_eq!((preview.code, preview.out.as_str()), (0, expected.as_str()));
+    assert!(preview.err.contains("no reminder 1m before expiry"), "{preview:?}");
     let shown = place.run(&["namespace", "show", "NS", "--json"]).json();
     assert_eq!(shown["settings"]["remind"], serde_json::json!([60_000]));
     let new = Place::unconfigured();
@@ -99,7 +124,11 @@ fn a_pause_is_seen_and_ends() {
     place.run(&["namespace", "pause", "NS", "--cleanups", "--route", "main"]).prints(&paused);
     let stats = place.run(&["stats", "NS", "--json"]).json();
     assert_eq!(stats["routes"][0]["paused"]["cleanups"], true);
-    place.run(&["namespace", "pause", "NS", "--route", "none"]).refused(&["no route \"none\"", "--route none"]);
+    assert!(place.run(&["namespace", "show", "NS"]).done().out.ends_with("paused           cleanups on route main\n"));
+    let shown = place.run(&["namespace", "show", "NS", "--json"]).json();
+    let routes = serde_json::json!([{ "route": "main", "reminders": false, "cleanups": true }]);
+    assert_eq!(shown["paused_routes"], routes);
+    place.run(&["namespace", "pause", "NS", "--route", "none"]).refused(&["no route \"none\"", "namespace show"]);
 }
 
 #[test]
@@ -113,9 +142,34 @@ fn stats_count_what_there_is() {
     assert_eq!((&stats["armed"], &stats["overdue"], &stats["open"]), (&2.into(), &1.into(), &1.into()));
     assert_eq!((&stats["routes"][0]["route"], &stats["routes"][0]["pending"]), (&"main".into(), &1.into()));
     let text = place.run(&["stats", "NS"]).done().out;
-    assert!(text.contains("armed 2, of them overdue 1; open cleanups 1"), "{text}");
+    assert!(text.contains("  now          armed 2, overdue 1, open 1\n"), "{text}");
+    assert!(
+        text.contains("  so far       handed_out 0, acked 0, failed 0, lapsed 0, dead 0, review 0, quarantined 0\n")
+    );
     let all = place.run(&["stats", "--json"]).json();
     assert!(all["namespaces"].as_array().unwrap().iter().any(|one| one["namespace"] == place.namespace.as_str()));
+}
+
+#[test]
+fn a_broken_namespace_does_not_hide_the_others() {
+    // A store of its own: the broken one would be in the way of other tests.
+    let server = Server::start();
+    let place = |name: &str| Place { url: server.url(), namespace: name.to_owned() };
+    let (whole, broken) = (place("whole"), place("broken"));
+    whole.apply(&[]).done();
+    broken.apply(&[]).done();
+    let mut connection = server.blocking_connection();
+    redis::cmd("SET").arg("{fw:broken:0}:exp").arg("x").exec(&mut connection).unwrap();
+
+    let counted = whole.run(&["stats", "--json"]);
+    assert_eq!(counted.code, 1, "{counted:?}");
+    let json: serde_json::Value = serde_json::from_str(&counted.out).unwrap();
+    assert_eq!(json["namespaces"][0]["namespace"], "broken");
+    assert!(json["namespaces"][0]["error"].as_str().unwrap().contains("{fw:broken:0}:exp"), "{json}");
+    assert_eq!(json["namespaces"][1], whole.run(&["stats", "NS", "--json"]).json());
+    let text = whole.run(&["stats"]).failed();
+    assert!(text.starts_with("broken\n  error        key ") && text.contains("\nwhole\n  now "), "{text}");
+    broken.run(&["stats", "NS"]).failed();
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn a_store_given_by_environment_is_in_no_process_listing() {
     let mut command = place.command();
     command.args(["work", &place.namespace, "--exec", "tr '\\0' ' ' < /proc/$$/cmdline >&2; echo . >&2"]);
     let work = Running::start(command);
-    work.says("starts");
+    work.says("working on");
     let listing = std::fs::read_to_string(format!("/proc/{}/cmdline", work.pid())).unwrap();
     assert!(listing.contains("work") && !listing.contains(SECRET), "{listing}");
     place.track_expired("a");

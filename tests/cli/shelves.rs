@@ -43,6 +43,8 @@ fn dead_letters_are_listed_and_shown() {
     assert_eq!(json["dead"][0]["failures"][0]["summary"], "no such bucket");
     place.run(&["review", "show", "NS", event_id]).failed();
     assert_eq!(place.run(&["review", "list", "NS", "--json"]).json()["total"], 0);
+    let none = place.run(&["review", "list", "NS"]);
+    assert_eq!((none.code, none.out.as_str(), none.err.as_str()), (0, "", "none\n"));
 }
 
 #[test]
@@ -64,7 +66,10 @@ fn a_letter_that_is_void_by_now_stays_parked() {
     let event_id = event_ids(&place).remove(0);
     let said = place.run(&["dead", "requeue", "NS", &event_id]).failed();
     assert!(said.contains("superseded") && said.contains("stays parked"), "{said}");
-    assert_eq!(event_ids(&place), [event_id]);
+    assert!(said.contains("its id is armed again") && said.contains("--drop-void"), "{said}");
+    assert_eq!(event_ids(&place), [event_id.as_str()]);
+    place.run(&["dead", "requeue", "NS", &event_id, "--drop-void"]).prints("requeued 0, dropped 1");
+    assert_eq!(event_ids(&place), [""; 0]);
 }
 
 #[test]
@@ -75,7 +80,10 @@ fn all_are_requeued_or_dropped_at_once() {
     assert!(said.contains("requeued 2"), "{said}");
     assert_eq!(event_ids(&place).len(), 1);
     place.run(&["dead", "requeue", "NS", "--all", "--route", "other"]).prints("requeued 0");
-    place.run(&["dead", "drop", "NS", "--all"]).prints("dropped 1");
+    let said = place.run(&["dead", "drop", "NS", "--all"]).failed();
+    assert!(said.contains("would drop 1 dead letters") && said.contains("--yes"), "{said}");
+    assert_eq!(event_ids(&place).len(), 1);
+    place.run(&["dead", "drop", "NS", "--all", "--yes"]).prints("dropped 1");
     assert_eq!(event_ids(&place), [""; 0]);
 }
 

@@ -38,14 +38,33 @@ fn a_reminder_comes_with_its_lead() {
 
 #[test]
 fn a_missing_route_is_registered_and_that_is_said() {
-    let place = Place::new(&[]);
+    let place = Place::new(&["--remind", "10m"]);
     let work = place.start(&["work", "NS", "--route", "mail"]);
     let said = work.says("had no route mail");
-    assert!(said.contains("registered"), "{said}");
+    let drop_it = format!("forewarn namespace apply {} --remind 10m --drop-route mail", place.namespace);
+    assert!(said.contains("registered as a new consumer") && said.ends_with(&drop_it), "{said}");
     let shown = place.run(&["namespace", "show", "NS", "--json"]).json();
     assert_eq!(shown["routes"][1]["name"], "mail");
     place.track_expired("a");
     assert!(work.line().contains("\"subject\":\"a\""));
+}
+
+#[test]
+fn what_is_paused_is_said_at_the_start() {
+    let place = Place::new(&["--route", "mail", "--route", "log"]);
+    place.run(&["namespace", "pause", "NS", "--reminders"]).done();
+    place.run(&["namespace", "pause", "NS", "--route", "log"]).done();
+    let mail = place.start(&["work", "NS", "--route", "mail"]);
+    mail.says("reminders; forewarn namespace resume");
+    mail.says("working on route mail");
+    mail.signal("TERM");
+    let log = place.start(&["work", "NS", "--route", "log"]);
+    log.says("reminders and cleanups on route log");
+    log.signal("TERM");
+    let ended = mail.end();
+    assert!(!ended.err.contains("route log"), "{ended:?}");
+    // Start and stop are told once each, by the command and not again by its log.
+    assert!(!ended.err.contains("the worker has stopped") && ended.err.matches("stopped:").count() == 1, "{ended:?}");
 }
 
 #[test]
@@ -58,7 +77,7 @@ fn without_a_route_main_a_worker_must_name_one() {
 fn ctrl_c_stops_it_too() {
     let place = Place::new(&[]);
     let work = place.start(&["work", "NS"]);
-    work.says("starts");
+    work.says("working on route main");
     work.signal("INT");
     assert_eq!(work.end().code, 0);
 }

@@ -1,0 +1,288 @@
+//! `show`: all that the store knows of one id, so that "there was no reminder" can be answered.
+//!
+//! The store keeps no history: of a notice that was handed out and settled nothing is left but its counters.
+
+use std::time::Duration;
+
+use clap::Args;
+use forewarn::{
+    Forewarn, LeadTime, Name,
+    model::{Kind, format_span, span_ms},
+    store::{Configured, DeadlineView, DeliveryState, DeliveryView, Parked, ParkedQuery, Shelf},
+};
+use serde::Serialize;
+
+use super::{
+    deadline::OneArgs,
+    exit::Exit,
+    notice::{FailureJson, NoticeJson, failure_text, notice_text},
+    output::{IdJson, PayloadJson, instant, instant_and_distance, payload_text, print, print_json, printable, say},
+    parked::ParkedJson,
+    pauses::Pauses,
+};
+
+/// Say everything about one id: expiry, reminders to come, deliveries, dead letters, pauses
+///
+/// What was handed out and settled leaves no trace: a reminder whose time has passed may have spoken or have stayed
+/// silent. An id of which nothing is known is exit 1.
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    #[command(flatten)]
+    one: OneArgs,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Carries out `show`.
+pub(super) async fn show(forewarn: &Forewarn, args: ShowArgs) -> anyhow::Result<Exit> {
+    let name = args.one.namespace;
+    let id = args.one.id.into_id()?;
+    let namespace = forewarn.namespace(name.clone());
+    let view = namespace.show(id.as_bytes()).await?;
+    let query = ParkedQuery { id: Some(id.clone()), ..ParkedQuery::default() };
+    let dead = namespace.parked(Shelf::Dead, &query).await?.entries;
+    let review = namespace.parked(Shelf::Review, &query).await?.entries;
+    if view.is_none() && dead.is_empty() && review.is_empty() {
+        say(format_args!("{name} {id} is unknown: it is not armed and nothing of it is pending or parked"));
+        return Ok(Exit::Failed);
+    }
+    let view = view.unwrap_or_else(|| DeadlineView {
+        id,
+        expires_at_ms: None,
+        payload: None,
+        open: None,
+        quarantined: None,
+        every: None,
+        deliveries: Vec::new(),
+    });
+    let now_ms = forewarn.store().now().await?;
+    let due = Due::new(&*namespace.configured().await?, &view, now_ms);
+    let pauses = Pauses::from(&namespace.stats().await?);
+    let shown = Shown { name, view, due, dead, review, pauses };
+    if args.json {
+        print_json(&ShownJson::from(&shown))?
+    } else {
+        print(shown.text(now_ms))?
+    }
+    Ok(Exit::Done)
+}
+
+/// What there is to show.
+struct Shown {
+    name: Name,
+    view: DeadlineView,
+    due: Due,
+    dead: Vec<Parked>,
+    review: Vec<Parked>,
+    pauses: Pauses,
+}
+
+/// When the notices of an armed deadline are due.
+#[derive(Default)]
+struct Due {
+    /// The largest lead first.
+    reminders: Vec<DueReminder>,
+    cleanup_at_ms: Option<i64>,
+}
+
+struct DueReminder {
+    lead: LeadTime,
+    at_ms: i64,
+    state: DueState,
+}
+
+/// Where an instant stands, as far as the store can tell.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum DueState {
+    /// Its time is still to come.
+    ToCome,
+    /// A delivery of it is in flight or waiting.
+    Pending,
+    /// It is its time, and nothing of it is pending.
+    Now,
+    /// Its time is over.
+    Passed,
+}
+
+impl Due {
+    fn new(configured: &Configured, view: &DeadlineView, now_ms: i64) -> Self {
+        let Some(e) = view.expires_at_ms else { return Self::default() };
+        let settings = &configured.settings;
+        let is_pending = |lead| view.deliveries.iter().any(|one| one.notice.kind == Kind::Reminder(lead));
+        let mut smaller_ms = 0;
+        let mut reminders = Vec::new();
+        for lead in settings.leads() {
+            let at_ms = e.saturating_sub(lead.as_millis());
+            let state = match e.saturating_sub(now_ms) {
+                _ if is_pending(lead) => DueState::Pending,
+                left if left > lead.as_millis() => DueState::ToCome,
+                left if left > smaller_ms => DueState::Now,
+                _ => DueState::Passed,
+            };
+            reminders.push(DueReminder { lead, at_ms, state });
+            smaller_ms = lead.as_millis();
+        }
+        reminders.reverse();
+        let cleanup_at_ms = settings.cleanup.then(|| e.saturating_add(span_ms(settings.grace)));
+        Self { reminders, cleanup_at_ms }
+    }
+}
+
+#[derive(Serialize)]
+struct ShownJson<'a> {
+    namespace: &'a Name,
+    #[serde(flatten)]
+    id: IdJson,
+    armed: bool,
+    expires_at: Option<String>,
+    reminders: Vec<DueReminderJson>,
+    cleanup_at: Option<String>,
+    #[serde(flatten)]
+    payload: PayloadJson,
+    every: Option<&'a str>,
+    quarantined: Option<&'a str>,
+    open: Option<NoticeJson>,
+    deliveries: Vec<DeliveryJson>,
+    dead: Vec<ParkedJson>,
+    review: Vec<ParkedJson>,
+    #[serde(flatten)]
+    pauses: &'a Pauses,
+}
+
+#[derive(Serialize)]
+struct DueReminderJson {
+    lead_ms: i64,
+    due_at: String,
+    state: DueState,
+}
+
+#[derive(Debug, Serialize)]
+struct DeliveryJson {
+    route: String,
+    #[serde(flatten)]
+    notice: NoticeJson,
+    state: DeliveryState,
+    at: String,
+    hand_outs: u8,
+    failures: Vec<FailureJson>,
+}
+
+impl<'a> From<&'a Shown> for ShownJson<'a> {
+    fn from(shown: &'a Shown) -> Self {
+        let Shown { name, view, due, dead, review, pauses } = shown;
+        let reminders = due.reminders.iter().map(|one| DueReminderJson {
+            lead_ms: one.lead.as_millis(),
+            due_at: instant(one.at_ms),
+            state: one.state,
+        });
+        Self {
+            namespace: name,
+            id: IdJson::from(&view.id),
+            armed: view.expires_at_ms.is_some(),
+            expires_at: view.expires_at_ms.map(instant),
+            reminders: reminders.collect(),
+            cleanup_at: due.cleanup_at_ms.map(instant),
+            payload: PayloadJson::from(view.payload.as_deref()),
+            every: view.every.as_deref(),
+            quarantined: view.quarantined.as_deref(),
+            open: view.open.as_ref().map(NoticeJson::from),
+            deliveries: view.deliveries.iter().map(DeliveryJson::from).collect(),
+            dead: dead.iter().map(ParkedJson::from).collect(),
+            review: review.iter().map(ParkedJson::from).collect(),
+            pauses,
+        }
+    }
+}
+
+impl From<&DeliveryView> for DeliveryJson {
+    fn from(delivery: &DeliveryView) -> Self {
+        Self {
+            route: delivery.route.to_string(),
+            notice: NoticeJson::from(&delivery.notice),
+            state: delivery.state,
+            at: instant(delivery.at_ms),
+            hand_outs: delivery.hand_outs,
+            failures: delivery.failures.iter().map(FailureJson::from).collect(),
+        }
+    }
+}
+
+impl Shown {
+    fn text(&self, now_ms: i64) -> String {
+        let Self { name, view, due, dead, review, pauses } = self;
+        let mut lines = vec![format!("{name} {}", view.id)];
+        let mut field = |name: &str, value: String| lines.push(format!("  {name:<13}{value}"));
+        match view.expires_at_ms {
+            Some(ms) => field("armed until", instant_and_distance(ms, now_ms)),
+            None => field("armed", "no".to_owned()),
+        }
+        for reminder in &due.reminders {
+            field("reminder", reminder.text(now_ms));
+        }
+        match due.cleanup_at_ms {
+            Some(ms) => field("cleanup", instant_and_distance(ms, now_ms)),
+            None if view.expires_at_ms.is_some() => field("cleanup", "never (cleanup is off)".to_owned()),
+            None => {}
+        }
+        if let Some(payload) = &view.payload {
+            field("payload", payload_text(payload));
+        }
+        if let Some(every) = &view.every {
+            let period = every.parse().map(|ms| format_span(Duration::from_millis(ms)));
+            field("every", period.unwrap_or_else(|_| printable(every)));
+        }
+        if let Some(score) = &view.quarantined {
+            field("quarantined", format!("its score {} cannot be an expiry in milliseconds", printable(score)));
+        }
+        if let Some(open) = &view.open {
+            field("open", notice_text(open));
+        }
+        for delivery in &view.deliveries {
+            field("delivery", delivery_text(delivery, now_ms));
+            for failure in &delivery.failures {
+                field("", format!("  {}", failure_text(failure, now_ms)));
+            }
+        }
+        for (shelf, parked) in
+            dead.iter().map(|one| ("dead letter", one)).chain(review.iter().map(|one| ("review", one)))
+        {
+            let (notice, route) = (notice_text(&parked.notice), &parked.route);
+            let at = instant_and_distance(parked.parked_at_ms, now_ms);
+            field(shelf, format!("{} {notice} on route {route}: parked {at}", parked.event_id()));
+            if let Some(failure) = parked.failures.last() {
+                field("", format!("  {}", failure_text(failure, now_ms)));
+            }
+        }
+        for paused in pauses.texts() {
+            field("paused", paused);
+        }
+        lines.join("\n")
+    }
+}
+
+impl DueReminder {
+    fn text(&self, now_ms: i64) -> String {
+        let at = instant_and_distance(self.at_ms, now_ms);
+        match self.state {
+            DueState::ToCome => format!("{} before, to come at {at}", self.lead),
+            DueState::Pending => format!("{} before, pending: see delivery", self.lead),
+            DueState::Now => {
+                format!("{} before, its time came {at}: it has spoken, stays silent or is not claimed yet", self.lead)
+            }
+            DueState::Passed => format!("{} before, its time has passed, it was {at}", self.lead),
+        }
+    }
+}
+
+fn delivery_text(delivery: &DeliveryView, now_ms: i64) -> String {
+    let state = match delivery.state {
+        DeliveryState::Ready => "ready since",
+        DeliveryState::Waiting => "waiting until",
+        DeliveryState::Leased => "leased until",
+    };
+    let at = instant_and_distance(delivery.at_ms, now_ms);
+    let (route, notice, outs) = (&delivery.route, notice_text(&delivery.notice), delivery.hand_outs);
+    format!("{notice} on route {route}: {state} {at}, hand-outs {outs}")
+}
