@@ -210,12 +210,7 @@ async fn hint(namespace: &Namespace, tracked: &Tracked, at: ExpiresAt) -> Result
     let inside: Vec<_> = leads.iter().rev().filter(|lead| left <= lead.as_millis()).map(ToString::to_string).collect();
     let (that, stays) = if inside.len() == 1 { ("that reminder", "stays") } else { ("those reminders", "stay") };
     let inside = (!inside.is_empty()).then(|| inside.join(", "));
-    // What was armed before the first claim of a namespace is found by it, whatever the setting.
-    Ok(inside.map(|leads| {
-        format!(
-            "inside {leads}: {that} {stays} silent (late is {late}), unless no worker has begun on this namespace yet"
-        )
-    }))
+    Ok(inside.map(|leads| format!("inside {leads}: {that} {stays} silent (late is {late})")))
 }
 
 /// Carries out `renew`.
