@@ -11,7 +11,7 @@ use crate::world::{Bench, play};
 /// How many histories are played by default, all tests together.
 const HISTORIES: u32 = 3_000;
 
-fn share(percent: u32) -> u32 {
+pub(crate) fn share(percent: u32) -> u32 {
     let all = match std::env::var("FOREWARN_HISTORIES") {
         Ok(text) => text.parse().expect("FOREWARN_HISTORIES is a number"),
         Err(_) => HISTORIES,
@@ -20,7 +20,7 @@ fn share(percent: u32) -> u32 {
 }
 
 /// Plays `count` histories of a kind; fails with the shortest that goes wrong, operation by operation.
-fn check(server: &Server, mix: Mix, small_steps: bool, count: u32) {
+pub(crate) fn check(server: &Server, mix: Mix, small_steps: bool, count: u32) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let bench = std::cell::RefCell::new(runtime.block_on(Bench::open(server)));
     let config = Config {
@@ -102,30 +102,5 @@ fn any_history_leaves_the_same_on_every_server_at_hand() {
     let mix = Mix { raw: true, changes: true, ..Mix::default() };
     for kind in servers().into_iter().filter(|kind| *kind != Kind::Redis) {
         check(Server::shared(kind), mix, false, share(5));
-    }
-}
-
-/// I12: nothing in the scripts may depend on how the server's locale sorts.
-#[test]
-fn any_history_leaves_the_same_under_a_locale_that_sorts_otherwise() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let made = std::process::Command::new("localedef")
-        .args(["-i", "en_US", "-f", "UTF-8"])
-        .arg(directory.path().join("en_US.UTF-8"))
-        .output()
-        .expect("localedef runs; it comes with the C library");
-    assert!(made.status.success(), "no locale en_US (package locales): {}", String::from_utf8_lossy(&made.stderr));
-    let path = directory.path().to_str().expect("text");
-    let environment = [("LOCPATH", path), ("LC_ALL", "en_US.UTF-8")];
-    for kind in servers() {
-        let server = Server::start_under(kind, &[], &environment);
-        let sorts_otherwise: bool = redis::cmd("EVAL")
-            .arg("return ('a' < 'B') and 1 or 0")
-            .arg(0)
-            .query(&mut server.blocking_connection())
-            .expect("an answer");
-        assert!(sorts_otherwise, "{kind} does not sort as the locale says, so this would prove nothing");
-        let mix = Mix { raw: true, changes: true, ..Mix::default() };
-        check(&server, mix, false, share(5));
     }
 }

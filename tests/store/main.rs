@@ -11,6 +11,7 @@ mod crowd;
 mod deadline;
 mod histories;
 mod ledger;
+mod locale;
 mod model;
 mod operation;
 mod pause;
