@@ -32,7 +32,9 @@ impl Operation<'_> {
             let ahead = lead.is_ahead(e, id);
             if e - now > lead.ms {
                 if ahead {
-                    self.unmark(&lead, id)?;
+                    if marks.iter().any(|(ms, _)| *ms == lead.ms) {
+                        self.unmark(&lead, id)?;
+                    }
                     self.comes_due(e - lead.ms);
                 } else {
                     self.schedule(place, e, id, e - lead.ms, None)?;

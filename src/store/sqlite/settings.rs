@@ -114,6 +114,9 @@ pub(super) fn preview(desk: &Desk, namespace: &Name, change: &Change) -> Result<
     Ok(Preview { created, changed, reminders, cleanups })
 }
 
+/// How far a sweep has come: an expiry, and the id within it if it is not swept whole.
+type Swept = (i64, Option<Vec<u8>>);
+
 /// No namespace has this key.
 const NO_KEY: i64 = -1;
 
@@ -216,7 +219,7 @@ impl Operation<'_> {
         Ok(gone)
     }
 
-    fn stored_cursor(&self, lead: i64) -> Result<Option<(i64, Option<Vec<u8>>)>, Fault> {
+    fn stored_cursor(&self, lead: i64) -> Result<Option<Swept>, Fault> {
         self.desk.row(
             "SELECT expires_at, id FROM cursor WHERE namespace = ?1 AND lead = ?2",
             (self.scope.key, lead),
