@@ -10,5 +10,6 @@ mod file;
 mod older;
 mod process;
 mod room;
+mod span;
 mod stage;
 mod wake;

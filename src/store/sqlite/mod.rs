@@ -44,7 +44,7 @@ use async_trait::async_trait;
 use rusqlite::Connection;
 use tokio::sync::{OnceCell, broadcast};
 
-use crate::model::{Id, Mode, Name, Pause, Renew, Track, span_ms};
+use crate::model::{Id, Mode, Name, Pause, Renew, Track};
 use crate::store::{
     Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, ListQuery, Listed, Parked,
     ParkedPage, ParkedQuery, Preview, Registered, Removed, Renewed, Replaced, Requeued, Settled, Shelf, Stats, Store,
@@ -126,7 +126,7 @@ impl SqliteStore {
             path,
             instance: fastrand::i64(..),
             clock: Clock(manual_clock),
-            max_poll_ms: span_ms(max_poll),
+            max_poll_ms: scope::bounded_ms(max_poll),
             writer,
             reader,
             watcher: OnceCell::new(),

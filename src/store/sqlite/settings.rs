@@ -50,10 +50,7 @@ pub(super) fn configure(desk: &Desk, namespace: &Name, change: &Change) -> Resul
         return Ok(Applied { created: false, changed: false, configured: Arc::clone(present) });
     }
     let json = |result: Result<String, serde_json::Error>| {
-        result.map_err(|error| StoreError::Unexpected {
-            address: desk.path.display().to_string(),
-            problem: format!("the settings of {namespace} cannot be written: {error}"),
-        })
+        result.map_err(|error| desk.odd(format!("the settings of {namespace} cannot be written: {error}")))
     };
     let row = (
         namespace.as_str(),
