@@ -54,8 +54,7 @@ async fn a_directory_is_made_only_if_that_is_wanted() {
     let error = SqliteStore::open(&path, SqliteOptions::default()).await.unwrap_err();
     assert!(error.to_string().ends_with("its directory does not exist; make it first"), "{error}");
     assert!(!path.parent().unwrap().exists());
-    let mut options = SqliteOptions::default();
-    options.create_parent = true;
+    let options = SqliteOptions { create_parent: true, ..SqliteOptions::default() };
     SqliteStore::open(&path, options).await.unwrap();
     assert!(path.exists());
 }

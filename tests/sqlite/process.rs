@@ -107,8 +107,7 @@ async fn settings_changed_on_one_store_are_in_force_on_the_other() {
     let place = Place::new();
     let (one, clock) = place.open_still().await;
     configure(&one, Settings::default()).await;
-    let mut options = SqliteOptions::default();
-    options.manual_clock = Some(std::sync::Arc::clone(&clock));
+    let options = SqliteOptions { manual_clock: Some(std::sync::Arc::clone(&clock)), ..SqliteOptions::default() };
     let two = place.open_with(options).await;
     track_one(&two, "wang", START + 1000).await;
     assert_eq!(claim(&two).await.claims.len(), 0);

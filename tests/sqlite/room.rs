@@ -16,8 +16,7 @@ fn batch(number: usize) -> Vec<Track> {
 #[tokio::test]
 async fn without_room_nothing_of_a_batch_is_written_and_removal_goes_on() {
     let place = Place::new();
-    let mut options = SqliteOptions::default();
-    options.max_bytes = Some(600_000);
+    let options = SqliteOptions { max_bytes: Some(600_000), ..SqliteOptions::default() };
     let store = place.open_with(options).await;
     configure(&store, Settings::default()).await;
     let session = name("session");
@@ -44,8 +43,7 @@ async fn without_room_nothing_of_a_batch_is_written_and_removal_goes_on() {
 #[tokio::test]
 async fn an_operation_without_room_takes_nobody_with_it() {
     let place = Place::new();
-    let mut options = SqliteOptions::default();
-    options.max_bytes = Some(600_000);
+    let options = SqliteOptions { max_bytes: Some(600_000), ..SqliteOptions::default() };
     let store = place.open_with(options).await;
     configure(&store, Settings::default()).await;
     let session = name("session");

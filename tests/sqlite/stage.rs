@@ -55,8 +55,7 @@ impl Place {
     /// A store on the file whose clock stands at [`START`] until it is turned.
     pub(crate) async fn open_still(&self) -> (SqliteStore, Arc<AtomicI64>) {
         let clock = Arc::new(AtomicI64::new(START));
-        let mut options = SqliteOptions::default();
-        options.manual_clock = Some(Arc::clone(&clock));
+        let options = SqliteOptions { manual_clock: Some(Arc::clone(&clock)), ..SqliteOptions::default() };
         (self.open_with(options).await, clock)
     }
 

@@ -16,9 +16,7 @@ const AT_THE_LATEST: Duration = Duration::from_secs(1);
 
 /// Options of a worker that looks only once an hour.
 fn unpolled() -> SqliteOptions {
-    let mut options = SqliteOptions::default();
-    options.max_poll = HOUR;
-    options
+    SqliteOptions { max_poll: HOUR, ..SqliteOptions::default() }
 }
 
 #[tokio::test]

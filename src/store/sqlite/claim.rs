@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use crate::model::{Name, span_ms};
+use crate::model::Name;
 use crate::store::{Claim, Claims, DropReason, Dropped, Next};
 
-use super::{cursor::Lead, delivery::Key, error::Fault, operation::Operation, share::shares};
+use super::{cursor::Lead, delivery::Key, error::Fault, operation::Operation, scope::bounded_ms, share::shares};
 
 /// The most notices one claim takes: a longer transaction keeps others waiting.
 const MAX_CLAIM: u32 = 500;
@@ -84,7 +84,7 @@ impl Operation<'_> {
         let mut taking = Taking {
             route: route.clone(),
             lane,
-            lease_until: self.now.saturating_add(span_ms(lease)),
+            lease_until: self.now + bounded_ms(lease),
             claim: 1 + self.claims % 63,
             hands,
             claims: Vec::new(),

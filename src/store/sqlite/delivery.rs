@@ -3,7 +3,7 @@
 use rusqlite::Row;
 
 use crate::model::{Id, Kind, LeadTime, Name, Notice, Reason};
-use crate::store::{StoreError, Token, notation::write_notice, notation::write_token};
+use crate::store::{Token, notation::write_notice, notation::write_token};
 
 use super::{error::Fault, operation::Operation};
 
@@ -64,7 +64,7 @@ impl Operation<'_> {
 
     /// Something in the file is not as this program writes it.
     pub(super) fn odd(&self, problem: impl Into<String>) -> Fault {
-        StoreError::Unexpected { address: self.desk.path.display().to_string(), problem: problem.into() }.into()
+        self.desk.odd(problem).into()
     }
 
     /// The deliveries of an id on all routes.

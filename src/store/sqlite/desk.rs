@@ -14,6 +14,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use crate::clock;
 use crate::model::Name;
+use crate::store::StoreError;
 
 use super::{error::Fault, scope::Scope};
 
@@ -49,6 +50,11 @@ impl Clock {
 }
 
 impl Desk {
+    /// Something is not as this program writes it.
+    pub(super) fn odd(&self, problem: impl Into<String>) -> StoreError {
+        StoreError::Unexpected { address: self.path.display().to_string(), problem: problem.into() }
+    }
+
     /// Changes rows; answers how many.
     pub(super) fn run(&self, sql: &str, params: impl Params) -> Result<usize, Fault> {
         Ok(self.connection.prepare_cached(sql)?.execute(params)?)

@@ -1,6 +1,6 @@
 //! What goes wrong inside an operation, and what the port is told of it.
 
-use std::path::Path;
+use std::{error::Error as StdError, path::Path};
 
 use rusqlite::ErrorCode;
 
@@ -55,6 +55,7 @@ pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> StoreError {
         Some(ErrorCode::ReadOnly) => unusable("it or its directory is read-only; make both writable"),
         Some(ErrorCode::PermissionDenied) => unusable("permission denied; make it and its directory writable"),
         Some(ErrorCode::DiskFull) => StoreError::DiskFull { path: path.display().to_string() },
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => unavailable(path, Busy(error.to_string())),
         Some(_) => unavailable(path, error.to_string()),
         None => StoreError::Unexpected { address: path.display().to_string(), problem: error.to_string() },
     }
@@ -66,8 +67,18 @@ pub(super) fn unusable(path: &Path, problem: impl Into<String>) -> StoreError {
 }
 
 /// The file cannot be worked with at present.
-pub(super) fn unavailable(path: &Path, cause: impl Into<String>) -> StoreError {
-    StoreError::Unavailable { address: path.display().to_string(), source: cause.into().into() }
+pub(super) fn unavailable(path: &Path, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> StoreError {
+    StoreError::Unavailable { address: path.display().to_string(), source: cause.into() }
+}
+
+/// Another process has been working on the file for longer than we wait.
+#[derive(Debug, thiserror::Error)]
+#[error("another process is busy with it: {0}")]
+struct Busy(String);
+
+/// Whether the same may succeed a moment later.
+pub(super) fn is_busy(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unavailable { source, .. } if source.is::<Busy>())
 }
 
 /// The same error for another caller of the same transaction.

@@ -1,8 +1,8 @@
 //! The leads' side of a set, a removal or an early end (W3).
 
-use crate::model::{Late, span_ms};
+use crate::model::Late;
 
-use super::{cursor::Lead, delivery::Key, error::Fault, operation::Operation};
+use super::{cursor::Lead, delivery::Key, error::Fault, operation::Operation, scope::bounded_ms};
 
 impl Operation<'_> {
     /// The expiry of `id` becomes `e`; `old` is what it was, if it was armed.
@@ -32,7 +32,9 @@ impl Operation<'_> {
             let ahead = lead.is_ahead(e, id);
             if e - now > lead.ms {
                 if ahead {
-                    self.unmark(&lead, id)?;
+                    if marks.iter().any(|(ms, _)| *ms == lead.ms) {
+                        self.unmark(&lead, id)?;
+                    }
                     self.comes_due(e - lead.ms);
                 } else {
                     self.schedule(place, e, id, e - lead.ms, None)?;
@@ -122,7 +124,7 @@ impl Operation<'_> {
         if until.is_some_and(|until| until > self.now) {
             return Ok(false);
         }
-        let span = self.scope.settings().min_repeat.map_or(lead.ms, span_ms);
+        let span = self.scope.settings().min_repeat.map_or(lead.ms, bounded_ms);
         self.desk.run(
             "INSERT INTO crossed (namespace, id, lead, until) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT DO UPDATE SET until = excluded.until",

@@ -25,6 +25,7 @@ mod settle;
 mod share;
 mod sweep;
 mod task;
+mod url;
 mod view;
 mod wake;
 mod writer;
@@ -43,7 +44,7 @@ use async_trait::async_trait;
 use rusqlite::Connection;
 use tokio::sync::{OnceCell, broadcast};
 
-use crate::model::{Id, Invalid, Mode, Name, Pause, Renew, Track, span_ms};
+use crate::model::{Id, Mode, Name, Pause, Renew, Track};
 use crate::store::{
     Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, ListQuery, Listed, Parked,
     ParkedPage, ParkedQuery, Preview, Registered, Removed, Renewed, Replaced, Requeued, Settled, Shelf, Stats, Store,
@@ -96,10 +97,6 @@ impl fmt::Debug for SqliteStore {
 
 /// Wakes that a slow listener may be behind.
 const MAX_NEWS: usize = 256;
-/// How often a file that another process is just making is tried again, and how long after.
-const ATTEMPTS: u32 = 50;
-const PAUSE: Duration = Duration::from_millis(100);
-
 impl SqliteStore {
     /// Opens the file that `url` names, `sqlite:PATH` or `sqlite:///absolute/path`; makes it if it is missing.
     ///
@@ -107,7 +104,7 @@ impl SqliteStore {
     /// [`StoreError::Invalid`] for a URL that cannot be understood, [`StoreError::Unusable`] for a file that cannot serve as
     /// a store; it is left as it is.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
-        Self::open(path_of(url)?, SqliteOptions::default()).await
+        Self::open(url::path_of(url)?, SqliteOptions::default()).await
     }
 
     /// Opens the file at `path` with options.
@@ -120,8 +117,8 @@ impl SqliteStore {
         let path = std::path::absolute(path).map_err(|error| unavailable(path, error.to_string()))?;
         let SqliteOptions { manual_clock, max_poll, create_parent, max_bytes } = options;
         let wish = Wish { path: path.clone(), create_parent, max_bytes };
-        let writing = open_patiently(&path, move || open::open_writer(&wish)).await?;
-        let reading = open_reader(&path).await?;
+        let writing = open::writer(&wish).await?;
+        let reading = open::reader(&path).await?;
         let (news, _) = broadcast::channel(MAX_NEWS);
         let (writer, mut to_write) = Intake::new();
         let (reader, to_read) = Intake::new();
@@ -129,7 +126,7 @@ impl SqliteStore {
             path,
             instance: fastrand::i64(..),
             clock: Clock(manual_clock),
-            max_poll_ms: span_ms(max_poll),
+            max_poll_ms: scope::bounded_ms(max_poll),
             writer,
             reader,
             watcher: OnceCell::new(),
@@ -167,7 +164,7 @@ impl SqliteStore {
         self.watcher
             .get_or_try_init(|| async {
                 let (intake, tasks) = Intake::new();
-                self.spawn_reader("forewarn-watch", open_reader(&self.path).await?, tasks)?;
+                self.spawn_reader("forewarn-watch", open::reader(&self.path).await?, tasks)?;
                 Ok(intake)
             })
             .await
@@ -207,46 +204,6 @@ impl SqliteStore {
 
 /// Where a thread's tasks come out.
 type Tasks = tokio::sync::mpsc::Receiver<Box<dyn task::Task>>;
-
-async fn open_reader(path: &Path) -> Result<Connection, StoreError> {
-    let own = path.to_owned();
-    open_patiently(path, move || open::open_reader(&own)).await
-}
-
-/// Opens away from the runtime's threads, again while another process is busy making or changing the file.
-async fn open_patiently(
-    path: &Path,
-    open: impl Fn() -> Result<Connection, StoreError> + Clone + Send + 'static,
-) -> Result<Connection, StoreError> {
-    let mut attempts = 0;
-    loop {
-        let opened = tokio::task::spawn_blocking(open.clone()).await;
-        attempts += 1;
-        match opened.map_err(|error| unavailable(path, error.to_string()))? {
-            Err(error) if open::is_busy(&error) && attempts < ATTEMPTS => tokio::time::sleep(PAUSE).await,
-            outcome => return outcome,
-        }
-    }
-}
-
-/// The path in `sqlite:PATH` or `sqlite:///absolute/path`.
-fn path_of(url: &str) -> Result<PathBuf, Invalid> {
-    let refuse = |problem| Err(Invalid::new("store", problem));
-    let Some(rest) = url.strip_prefix("sqlite:") else {
-        return refuse("is no sqlite URL; use sqlite:PATH or sqlite:///absolute/path");
-    };
-    let path = match rest.strip_prefix("//") {
-        Some(absolute) if absolute.starts_with('/') => absolute,
-        Some(_) => return refuse("names a host; use sqlite:PATH or sqlite:///absolute/path"),
-        None => rest,
-    };
-    match path {
-        "" => refuse("names no file; use sqlite:PATH, as in sqlite:forewarn.db"),
-        ":memory:" => refuse("would be forgotten with the process; name a file, as in sqlite:forewarn.db"),
-        _ if path.contains('?') => refuse("takes no parameters; use sqlite:PATH without a question mark"),
-        _ => Ok(PathBuf::from(path)),
-    }
-}
 
 #[async_trait]
 impl Store for SqliteStore {
@@ -380,25 +337,5 @@ impl Store for SqliteStore {
         let own = namespace.clone();
         let seen = self.ask(&watcher, 1, move |desk| wake::look(desk, &own)).await?;
         Ok(wake::listen(namespace.clone(), self.instance, news, watcher, seen))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_url_names_a_file() {
-        for (url, path) in [
-            ("sqlite:forewarn.db", "forewarn.db"),
-            ("sqlite:./a/b.db", "./a/b.db"),
-            ("sqlite:/var/lib/forewarn.db", "/var/lib/forewarn.db"),
-            ("sqlite:///var/lib/forewarn.db", "/var/lib/forewarn.db"),
-        ] {
-            assert_eq!(path_of(url).unwrap(), Path::new(path), "{url}");
-        }
-        for url in ["redis://h", "sqlite:", "sqlite://", "sqlite://a.db", "sqlite::memory:", "sqlite:a.db?mode=rwc"] {
-            assert_eq!(path_of(url).unwrap_err().field(), "store", "{url}");
-        }
     }
 }

@@ -9,11 +9,12 @@ use std::{
 };
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use tokio::time::Instant;
 
 use crate::store::StoreError;
 
 use super::{
-    error::{explain, unusable},
+    error::{explain, is_busy, unavailable, unusable},
     schema,
 };
 
@@ -24,6 +25,10 @@ const CACHE_KIB: i64 = 32 * 1024;
 /// More statements than this store has.
 const STATEMENTS: usize = 128;
 
+/// How long a file that another process is just making is tried again, and how long after each attempt.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(50);
+
 /// What the caller wants of the file.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wish {
@@ -33,12 +38,38 @@ pub(super) struct Wish {
 }
 
 /// Opens the file for writing, makes it if it is missing, and brings an older one up.
-pub(super) fn open_writer(wish: &Wish) -> Result<Connection, StoreError> {
+pub(super) async fn writer(wish: &Wish) -> Result<Connection, StoreError> {
+    let own = wish.clone();
+    patiently(&wish.path, move || open_writer(&own)).await
+}
+
+/// Opens a file that [`writer`] has opened before, for reading.
+pub(super) async fn reader(path: &Path) -> Result<Connection, StoreError> {
+    let own = path.to_owned();
+    patiently(path, move || open_reader(&own)).await
+}
+
+/// Opens away from the runtime's threads, again while another process is busy making or changing the file.
+async fn patiently(
+    path: &Path,
+    open: impl Fn() -> Result<Connection, StoreError> + Clone + Send + 'static,
+) -> Result<Connection, StoreError> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let opened = tokio::task::spawn_blocking(open.clone()).await;
+        match opened.map_err(|error| unavailable(path, error.to_string()))? {
+            Err(error) if is_busy(&error) && Instant::now() < until => tokio::time::sleep(PAUSE).await,
+            outcome => return outcome,
+        }
+    }
+}
+
+fn open_writer(wish: &Wish) -> Result<Connection, StoreError> {
     let path = &wish.path;
     prepare(wish)?;
     check_header(path)?;
     let tell = |error| tell(path, &error);
-    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let mut connection = connect(path)?;
     if !is_ours(&connection).map_err(tell)? {
         return Err(unusable(path, "it is the database of another application; give another path"));
     }
@@ -50,20 +81,11 @@ pub(super) fn open_writer(wish: &Wish) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Opens a file that [`open_writer`] has opened before, for reading.
-pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
-    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+    let connection = connect(path)?;
     // Not opened read-only: the last connection that closes the file tidies up after all others, and has to write for it.
     connection.pragma_update(None, "query_only", true).map_err(|error| tell(path, &error))?;
     Ok(connection)
-}
-
-/// Whether the same attempt may succeed a moment later.
-pub(super) fn is_busy(error: &StoreError) -> bool {
-    let StoreError::Unavailable { source, .. } = error else { return false };
-    source.downcast_ref::<rusqlite::Error>().is_some_and(|error| {
-        matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
-    })
 }
 
 /// What a failure means while the file is being opened: what cannot be opened now will not be a moment later.
@@ -76,9 +98,10 @@ fn tell(path: &Path, error: &rusqlite::Error) -> StoreError {
     }
 }
 
-fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+fn connect(path: &Path) -> Result<Connection, StoreError> {
     let tell = |error| tell(path, &error);
-    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(tell)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(tell)?;
     connection.busy_timeout(BUSY_TIMEOUT).map_err(tell)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(tell)?;

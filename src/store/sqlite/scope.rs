@@ -1,6 +1,6 @@
 //! A namespace under one version of its settings, with what follows from them.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use crate::model::{Late, Name, OnRearm, Settings, span_ms};
 use crate::store::{Configured, StoreError};
@@ -46,8 +46,8 @@ impl Scope {
             namespace: namespace.clone(),
             lanes: lanes.collect(),
             leads: leads.iter().map(|lead| lead.as_millis()).collect(),
-            grace_ms: span_ms(settings.grace),
-            tolerance_ms: span_ms(settings.clock_tolerance),
+            grace_ms: bounded_ms(settings.grace),
+            tolerance_ms: bounded_ms(settings.clock_tolerance),
             late: settings.late,
             delivers: settings.on_rearm == OnRearm::Deliver,
             configured,
@@ -70,4 +70,10 @@ impl Scope {
     pub(super) fn wants_cleanups(&self) -> bool {
         self.lanes.iter().any(|lane| lane.cleanups)
     }
+}
+
+/// A span in ms, at most so long that instants and spans add up to what an `i64` holds.
+pub(super) fn bounded_ms(span: Duration) -> i64 {
+    const LONGEST: i64 = 1_000_000_000_000_000;
+    span_ms(span).min(LONGEST)
 }

@@ -50,10 +50,7 @@ pub(super) fn configure(desk: &Desk, namespace: &Name, change: &Change) -> Resul
         return Ok(Applied { created: false, changed: false, configured: Arc::clone(present) });
     }
     let json = |result: Result<String, serde_json::Error>| {
-        result.map_err(|error| StoreError::Unexpected {
-            address: desk.path.display().to_string(),
-            problem: format!("the settings of {namespace} cannot be written: {error}"),
-        })
+        result.map_err(|error| desk.odd(format!("the settings of {namespace} cannot be written: {error}")))
     };
     let row = (
         namespace.as_str(),
@@ -113,6 +110,9 @@ pub(super) fn preview(desk: &Desk, namespace: &Name, change: &Change) -> Result<
     let cleanups = if operation.scope.settings().cleanup { operation.count_overdue(u64::MAX)? } else { 0 };
     Ok(Preview { created, changed, reminders, cleanups })
 }
+
+/// How far a sweep has come: an expiry, and the id within it if it is not swept whole.
+type Swept = (i64, Option<Vec<u8>>);
 
 /// No namespace has this key.
 const NO_KEY: i64 = -1;
@@ -216,7 +216,7 @@ impl Operation<'_> {
         Ok(gone)
     }
 
-    fn stored_cursor(&self, lead: i64) -> Result<Option<(i64, Option<Vec<u8>>)>, Fault> {
+    fn stored_cursor(&self, lead: i64) -> Result<Option<Swept>, Fault> {
         self.desk.row(
             "SELECT expires_at, id FROM cursor WHERE namespace = ?1 AND lead = ?2",
             (self.scope.key, lead),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::{FailureRecord, Name, Notice, span_ms};
+use crate::model::{FailureRecord, Name, Notice};
 use crate::store::{
     Checked, DropReason, Failing, Settled, Shelf, Token, Verdict,
     notation::{read_notice, split_token},
@@ -14,6 +14,7 @@ use super::{
     error::Fault,
     failure::Failures,
     operation::Operation,
+    scope::bounded_ms,
 };
 
 /// A claim that its token still holds.
@@ -75,10 +76,10 @@ impl Operation<'_> {
         let delay = match failing.verdict {
             Verdict::Review | Verdict::Dead => None,
             _ if failures.failures >= failing.max_failures => None,
-            Verdict::Backoff(delay) if !key.is_cleanup() => Some(span_ms(delay).min(self.quarter_of_window(key))),
-            Verdict::Backoff(delay) | Verdict::RetryAfter(delay) => Some(span_ms(delay)),
+            Verdict::Backoff(delay) if !key.is_cleanup() => Some(bounded_ms(delay).min(self.quarter_of_window(key))),
+            Verdict::Backoff(delay) | Verdict::RetryAfter(delay) => Some(bounded_ms(delay)),
         };
-        let next_attempt_at_ms = delay.map(|delay| self.now.saturating_add(delay));
+        let next_attempt_at_ms = delay.map(|delay| self.now + delay);
         failures.add(FailureRecord {
             at_ms: self.now,
             attempt: failures.failures + failures.lapses,
@@ -122,7 +123,7 @@ impl Operation<'_> {
 
     pub(super) fn extend(&self, route: &Name, tokens: &[Token], lease: Duration) -> Result<Vec<Settled>, Fault> {
         self.scope.lane(route)?;
-        let until = self.now.saturating_add(span_ms(lease));
+        let until = self.now + bounded_ms(lease);
         let extend = |token| {
             let Some(held) = self.held(route, token)? else { return Ok(Settled::Stale) };
             let key = held.key();

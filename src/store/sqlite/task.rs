@@ -1,5 +1,7 @@
 //! What a thread of the store is asked, and how it answers.
 
+use std::panic::{self, AssertUnwindSafe};
+
 use tokio::sync::{mpsc, oneshot};
 
 use crate::store::StoreError;
@@ -60,7 +62,12 @@ impl<T: Send, W: FnOnce(&Desk) -> Result<T, Fault> + Send> Task for Job<T, W> {
     }
 
     fn run(&mut self, desk: &Desk) -> bool {
-        self.result = self.work.take().map(|work| work(desk));
+        let work = self.work.take();
+        // A defect in one operation must not end the thread that serves all: its writes are taken back.
+        self.result = work.map(|work| {
+            let outcome = panic::catch_unwind(AssertUnwindSafe(|| work(desk)));
+            outcome.unwrap_or_else(|_| Err(desk.odd("the operation panicked, which is a defect").into()))
+        });
         matches!(self.result, Some(Ok(_)))
     }
 
