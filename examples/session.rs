@@ -1,14 +1,21 @@
 //! A session that is reminded of its end, stays, is reminded again and ends: the whole library in one page.
 //!
-//! Run it with `FOREWARN_STORE=redis://127.0.0.1 cargo run --example session`.
+//! Run it with `FOREWARN_STORE=redis://127.0.0.1 cargo run --example session`. It deletes its namespace at the end.
 #![expect(clippy::print_stdout, reason = "an example may talk")]
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use chrono::TimeDelta;
-use forewarn::{Forewarn, LeadTime, Settings, engine::Delivery, engine::Worker};
-use serde_json::json;
+use forewarn::{Delivery, Forewarn, Settings, Worker};
 use tokio_util::sync::CancellationToken;
+
+const SESSION: &str = "user_session:wang2024";
+const LIFE: Duration = Duration::from_secs(3);
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -17,26 +24,25 @@ async fn main() -> anyhow::Result<()> {
 
     // One namespace for all that expires in the same way: here, a reminder two seconds before the end.
     let sessions = forewarn.namespace("example-session");
-    sessions.apply(Settings::default().remind(LeadTime::try_from(Duration::from_secs(2))?)).await?;
+    sessions.apply(Settings::default().remind("2s".parse()?)).await?;
 
-    // The store's clock decides, so it is the one to count from.
-    let now = forewarn::model::to_datetime(forewarn.store().now().await?);
-    let expires_at = now + TimeDelta::seconds(3);
-    sessions.track("user_session:wang2024", expires_at).payload(&json!({"user": 7}))?.await?;
+    // The store's clock decides, so it counts the three seconds.
+    let context = serde_json::json!({ "user": 7 });
+    sessions.track_in(SESSION, LIFE).payload(&context)?.await?;
 
-    let (stop, stayed) = (CancellationToken::new(), sessions.clone());
+    let (stayed, has_stayed) = (sessions.clone(), Arc::new(AtomicBool::new(false)));
     let on_reminder = move |notice: Delivery| {
-        let sessions = stayed.clone();
+        let (sessions, has_stayed) = (stayed.clone(), Arc::clone(&has_stayed));
         async move {
             println!("{} expires at {}", notice.id(), notice.expires_at());
-            // The user stays once, for three more seconds, and then is gone.
-            if notice.expires_at() == expires_at {
-                let renewed = sessions.renew("user_session:wang2024", expires_at + TimeDelta::seconds(3)).await?;
-                println!("the user stays: {renewed:?}");
+            // The user stays once, and then is gone.
+            if !has_stayed.swap(true, Ordering::Relaxed) {
+                println!("the user stays: {:?}", sessions.renew_in(SESSION, LIFE).await?);
             }
             anyhow::Ok(())
         }
     };
+    let stop = CancellationToken::new();
     let ended = stop.clone();
     let on_cleanup = move |notice: Delivery| {
         let ended = ended.clone();
@@ -48,5 +54,7 @@ async fn main() -> anyhow::Result<()> {
     let report =
         Worker::builder(&sessions).on_reminder(on_reminder).on_cleanup(on_cleanup).run(stop.cancelled_owned()).await?;
     println!("{} notices handled", report.totals.done);
+
+    sessions.forget().await?;
     Ok(())
 }

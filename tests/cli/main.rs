@@ -6,6 +6,7 @@ mod harness;
 
 mod deadlines;
 mod demo;
+mod documents;
 mod exec;
 mod help;
 mod input;
