@@ -154,6 +154,12 @@ impl Dispatcher {
         self.tell(&claims);
 
         let term = Term::new(asked_at, lease);
+        if !term.is_trusted_at(answered_at) {
+            // Letting these leases run out would count against the notices, and it was not their fault.
+            for claim in claims.claims.drain(..) {
+                self.give_back_late(claim, lease, stop).await;
+            }
+        }
         let holdings: Vec<Holding> = claims.claims.drain(..).map(|claim| self.leases.hold(claim, term)).collect();
         if stop.has_begun() {
             // Not to be started any more: the drain gives them back.
@@ -185,6 +191,20 @@ impl Dispatcher {
             biased;
             claims = &mut claiming => Some(claims),
             () = stop.begun() => timeout_at(stop.deadline(), claiming).await.ok(),
+        }
+    }
+
+    async fn give_back_late(&self, claim: Claim, lease: Duration, stop: &Stop) {
+        let ended = Ended::too_late(claim, lease);
+        let claim = Arc::clone(&ended.claim);
+        let is_sent = select! {
+            biased;
+            sent = self.runner.ended.send(ended) => sent.is_ok(),
+            () = stop.begun() => false,
+        };
+        if !is_sent {
+            let Claim { notice, attempt, .. } = &*claim;
+            self.witness.tell(&Happening::Lost { notice, attempt: *attempt, loss: Loss::Unsent });
         }
     }
 

@@ -39,6 +39,10 @@ impl Term {
         let margin = (lease / 10).min(Duration::from_secs(1));
         Self { extend_at: after(asked_at, lease / 3), trusted_until: after(asked_at, lease - margin) }
     }
+
+    pub(crate) fn is_trusted_at(&self, instant: Instant) -> bool {
+        instant < self.trusted_until
+    }
 }
 
 /// One claim in the table, as its holder sees it.
@@ -131,7 +135,7 @@ impl Leases {
     pub(crate) fn stale(&self, key: u64) {
         // While its lease is trusted nobody else can have got the notice, so it was settled by what made it void.
         let now = Instant::now();
-        if self.table().held.get(&key).is_some_and(|held| now < held.term.trusted_until) {
+        if self.table().held.get(&key).is_some_and(|held| held.term.is_trusted_at(now)) {
             self.void(key, None);
         } else {
             self.lose(key, Loss::Stale);

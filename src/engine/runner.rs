@@ -64,7 +64,8 @@ impl Runner {
         if holding.cancelled.is_cancelled() {
             return;
         }
-        let sent_at_ms = clock.estimate_ms(Instant::now());
+        // What has been handed out was due, even if the estimate is a few milliseconds behind.
+        let sent_at_ms = clock.estimate_ms(Instant::now()).max(holding.claim.due_at_ms);
         let delivery = Delivery::new(Arc::clone(&holding.claim), sent_at_ms, holding.cancelled.clone());
         let outcome = self.handlers.run(delivery).await;
         match outcome {

@@ -16,7 +16,7 @@ use crate::engine::Outcome;
 use crate::engine::outage::Call;
 use crate::engine::report::{Happening, Loss, Witness};
 use crate::engine::route_store::RouteStore;
-use crate::engine::tick::{Alarm, Patience};
+use crate::engine::tick::{Alarm, Patience, after};
 use crate::model::Backoff;
 use crate::store::{Claim, Failing, Settled, StoreError, Token, Verdict};
 
@@ -27,13 +27,22 @@ pub(crate) struct Ended {
     pub(crate) ending: Ending,
     /// Until when settling it makes sense.
     pub(crate) until: Instant,
+    /// Until when nobody else can have it.
+    trusted_until: Instant,
     /// Whether the store was told before, and may have heard, though its answer never came.
     pub(crate) told_before: bool,
 }
 
 impl Ended {
     pub(crate) fn new(claim: Arc<Claim>, ending: Ending, until: Instant) -> Self {
-        Self { claim, ending, until, told_before: false }
+        Self { claim, ending, until, trusted_until: until, told_before: false }
+    }
+
+    /// A claim that came when its lease could not be trusted any more. The store may still be asked to take it back: its
+    /// token is good for nothing if somebody else has it.
+    pub(crate) fn too_late(claim: Claim, lease: Duration) -> Self {
+        let now = Instant::now();
+        Self { trusted_until: now, ..Self::new(Arc::new(claim), Ending::Released, after(now, lease)) }
     }
 
     /// What an answer means. A claim that is ours until its lease ends is stale, if we told the store before, because it
@@ -253,7 +262,7 @@ fn tell(witness: &Witness, alarm: &Alarm, ended: &Ended, answer: Settled) {
     witness.tell(&match (settled, outcome) {
         (Settled::Dropped(reason), outcome) => Happening::Voided { notice, attempt, outcome, reason: Some(reason) },
         // While its lease is trusted nobody else can have got the notice, so it was settled by what made it void.
-        (Settled::Stale, outcome) if Instant::now() < ended.until => {
+        (Settled::Stale, outcome) if Instant::now() < ended.trusted_until => {
             Happening::Voided { notice, attempt, outcome, reason: None }
         }
         (Settled::Stale, _) => Happening::Lost { notice, attempt, loss: Loss::Stale },

@@ -29,6 +29,8 @@ pub(crate) enum Fault {
     After,
     /// The store carries it out; the reply waits until the test lets it through.
     Held(Arc<Notify>),
+    /// It reaches the store only when the test lets it through.
+    Late(Arc<Notify>),
     /// It never ends.
     Hangs,
 }
@@ -100,6 +102,10 @@ async fn suffer<T>(fault: Fault, inner: impl Future<Output = Result<T, StoreErro
             go.notified().await;
             reply
         }
+        Fault::Late(go) => {
+            go.notified().await;
+            inner.await
+        }
         Fault::Hangs => pending().await,
     }
 }
@@ -169,7 +175,7 @@ impl Store for FaultyStore {
     async fn claim(&self, namespace: &Name, route: &Name, limit: u32, lease: Duration) -> Result<Claims, StoreError> {
         let reaches_the_store = !matches!(
             self.faults.lock().unwrap().get("claim"),
-            Some((Fault::Before | Fault::Hangs, times)) if *times > 0
+            Some((Fault::Before | Fault::Late(_) | Fault::Hangs, times)) if *times > 0
         );
         if !reaches_the_store {
             return self.through("claim", self.inner.claim(namespace, route, limit, lease)).await;

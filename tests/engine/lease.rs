@@ -183,24 +183,43 @@ async fn what_a_raw_client_removed_while_it_waited_is_not_run() {
     running.stop().await;
 }
 
+/// A handler that tells the attempts it gets.
+fn attempts(told: &Arc<Inbox<u32>>) -> impl Fn(Delivery) -> std::future::Ready<()> + Send + Sync + 'static {
+    let told = Arc::clone(told);
+    move |delivery| {
+        told.push(delivery.attempt());
+        std::future::ready(())
+    }
+}
+
 #[tokio::test]
 async fn a_claim_whose_reply_took_the_whole_lease_is_not_run() {
     let stage = Stage::new(lease(100)).await;
-    let (attempts, go) = (Arc::new(Inbox::new()), Arc::new(Notify::new()));
+    let (told, go) = (Arc::new(Inbox::new()), Arc::new(Notify::new()));
     stage.store.fail("claim", Fault::Held(Arc::clone(&go)), 1);
-    let handler = {
-        let attempts = Arc::clone(&attempts);
-        move |delivery: Delivery| {
-            attempts.push(delivery.attempt());
-            async {}
-        }
-    };
-    let running = Running::start(stage.builder().on_cleanup(handler)).await;
+    let running = Running::start(stage.builder().on_cleanup(attempts(&told))).await;
     stage.track("a", 10).await;
     within("the claim", stage.store.called("claim that took something", 1)).await;
     stage.pass(110).await;
     go.notify_one();
     running.settled("a", 1).await;
-    assert_eq!(attempts.items(), [2]);
+    assert_eq!(told.items().len(), 1);
     running.stop().await;
+}
+
+#[tokio::test]
+async fn a_claim_that_a_slow_store_made_too_late_is_given_back_and_burns_no_attempt() {
+    let stage = Stage::new(lease(1_000)).await;
+    let (told, go) = (Arc::new(Inbox::new()), Arc::new(Notify::new()));
+    stage.store.fail("claim", Fault::Late(Arc::clone(&go)), 1);
+    let running = Running::start(stage.builder().on_cleanup(attempts(&told))).await;
+    stage.store.called("claim", 1).await;
+    stage.track("a", 10).await;
+    // The worker cannot know when the store began the lease, and trusts it only from when it asked.
+    stage.pass(1_000).await;
+    go.notify_one();
+    running.settled("a", 1).await;
+    assert_eq!(told.items(), [1]);
+    let totals = running.stop().await.totals;
+    assert_eq!((totals.claimed, totals.released, totals.done, totals.lost), (2, 1, 1, 0));
 }

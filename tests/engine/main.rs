@@ -4,6 +4,10 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod book;
+#[cfg(feature = "cli")]
+mod crash;
+mod drill;
 mod faulty_store;
 mod lease;
 mod outage;
