@@ -96,7 +96,7 @@ impl Failure {
 }
 
 /// One failure as the store recorded it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FailureRecord {
     /// When it was recorded, by the store's clock, in milliseconds.
     pub at_ms: i64,

@@ -1,6 +1,6 @@
 //! Pausing: what an operator has stopped, for a namespace or for one of its routes.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::Name;
 
@@ -18,7 +18,7 @@ pub struct Pause {
 }
 
 /// What is paused at present.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paused {
     /// No reminder is swept or handed out.
     pub reminders: bool,

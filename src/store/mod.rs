@@ -4,6 +4,7 @@
 //! means that the whole call could not be carried out. A call that failed with [`StoreError::Unavailable`] may have
 //! been carried out nevertheless; every verb may be called again.
 
+pub mod copy;
 mod error;
 mod notation;
 mod plan;
@@ -20,6 +21,8 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 
 use crate::model::{Id, Mode, Name, Pause, Renew, Track};
+
+use copy::{Bookmark, CopyMark, Exported, Row};
 
 pub use error::StoreError;
 pub use reply::{
@@ -118,6 +121,23 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// How much of what there is.
     async fn stats(&self, namespace: &Name) -> Result<Stats, StoreError>;
+
+    /// One page of everything a namespace holds, in a form that every store understands. A page without a next one is the
+    /// last.
+    async fn export(&self, namespace: &Name, after: Option<&Bookmark>, limit: u32) -> Result<Exported, StoreError>;
+
+    /// Writes rows of another store, then where their copy stands, or that it has ended. In one step for each shard, the mark
+    /// last. A mark without rows may come before the namespace is configured.
+    async fn import(&self, namespace: &Name, rows: &[Row], mark: Option<&CopyMark>) -> Result<(), StoreError>;
+
+    /// Where a copy into this namespace stands that has not ended.
+    async fn copy_mark(&self, namespace: &Name) -> Result<Option<CopyMark>, StoreError>;
+
+    /// Whether this kind of store has a place for such a row.
+    fn can_hold(&self, row: &Row) -> bool;
+
+    /// Where the store is, without secrets: the same for every connection to it by the same address.
+    fn place(&self) -> String;
 
     /// Listens for events that become due earlier than a sleeping worker knew. Subscribe before the first claim.
     async fn wakeups(&self, namespace: &Name) -> Result<Wakeups, StoreError>;

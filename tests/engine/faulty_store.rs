@@ -11,6 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use forewarn::model::{Id, Mode, Name, Pause, Renew, Track};
+use forewarn::store::copy::{Bookmark, CopyMark, Exported, Row};
 use forewarn::store::{
     Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, ListQuery, Listed, Parked,
     ParkedPage, ParkedQuery, Preview, Registered, Removed, Renewed, Replaced, Requeued, Settled, Shelf, Stats, Store,
@@ -232,6 +233,26 @@ impl Store for FaultyStore {
 
     async fn stats(&self, namespace: &Name) -> Result<Stats, StoreError> {
         self.through("stats", self.inner.stats(namespace)).await
+    }
+
+    async fn export(&self, namespace: &Name, after: Option<&Bookmark>, limit: u32) -> Result<Exported, StoreError> {
+        self.through("export", self.inner.export(namespace, after, limit)).await
+    }
+
+    async fn import(&self, namespace: &Name, rows: &[Row], mark: Option<&CopyMark>) -> Result<(), StoreError> {
+        self.through("import", self.inner.import(namespace, rows, mark)).await
+    }
+
+    async fn copy_mark(&self, namespace: &Name) -> Result<Option<CopyMark>, StoreError> {
+        self.through("copy_mark", self.inner.copy_mark(namespace)).await
+    }
+
+    fn can_hold(&self, row: &Row) -> bool {
+        self.inner.can_hold(row)
+    }
+
+    fn place(&self) -> String {
+        self.inner.place()
     }
 
     async fn wakeups(&self, namespace: &Name) -> Result<Wakeups, StoreError> {

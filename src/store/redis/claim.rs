@@ -291,7 +291,7 @@ fn decode(reader: Reader<'_>, fields: Vec<Value>, grace_ms: i64) -> Result<(Clai
     Ok((claims, unresolved))
 }
 
-fn usual_due_at(notice: &Notice, grace_ms: i64) -> i64 {
+pub(super) fn usual_due_at(notice: &Notice, grace_ms: i64) -> i64 {
     match notice.kind {
         Kind::Reminder(lead) => notice.expires_at_ms.saturating_sub(lead.as_millis()),
         Kind::Cleanup(_) => notice.expires_at_ms.saturating_add(grace_ms),

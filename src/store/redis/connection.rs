@@ -171,6 +171,11 @@ impl Connection {
         }
     }
 
+    /// The number of the database.
+    pub(super) fn database(&self) -> i64 {
+        self.client.get_connection_info().redis_settings().db()
+    }
+
     /// An answer this version does not understand.
     pub(super) fn odd(&self, problem: impl Into<String>) -> StoreError {
         StoreError::Unexpected { address: self.address.clone(), problem: problem.into() }

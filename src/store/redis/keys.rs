@@ -1,6 +1,7 @@
 //! The only speller of keys: which keys a shard has, and which shard an id belongs to.
 
 use crate::model::Name;
+use crate::store::Shelf;
 
 /// The keys of a shard beside its queues: name and type, in the order in which scripts get them.
 pub(super) const SHARD_KEYS: [(&str, &str); 14] = [
@@ -20,10 +21,29 @@ pub(super) const SHARD_KEYS: [(&str, &str); 14] = [
     ("review_at", "zset"),
 ];
 
-/// Places of the keys that are also read without a script.
+/// Places of the keys that are also read or written without a script.
 pub(super) const EXP: usize = 0;
+pub(super) const CUR: usize = 1;
 pub(super) const OPEN: usize = 2;
+pub(super) const SKIP: usize = 3;
+pub(super) const CROSSED: usize = 4;
 pub(super) const PAYLOAD: usize = 5;
+pub(super) const FAIL: usize = 6;
+pub(super) const EVERY: usize = 8;
+pub(super) const BAD: usize = 9;
+
+/// The places of a shelf: what is parked, and when it was.
+pub(super) fn shelf(shelf: Shelf) -> (usize, usize) {
+    match shelf {
+        Shelf::Dead => (10, 11),
+        Shelf::Review => (12, 13),
+    }
+}
+
+/// The key of a namespace's settings and of what else is said of it as a whole.
+pub(super) fn meta(prefix: &Name, namespace: &Name) -> String {
+    format!("{}meta", stem(prefix, namespace, 0))
+}
 
 /// What all keys of a shard begin with: its hash tag and a colon.
 pub(super) fn stem(prefix: &Name, namespace: &Name, shard: u16) -> String {

@@ -6,6 +6,7 @@
 mod claim;
 mod codec;
 mod connection;
+mod copy;
 mod deadline;
 mod keys;
 mod parked;
@@ -29,6 +30,7 @@ use async_trait::async_trait;
 use redis::Value;
 
 use crate::model::{Id, Invalid, Mode, Name, Pause, Renew, Track};
+use crate::store::copy::{Bookmark, CopyMark, Exported, Row};
 use crate::store::{
     Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, ListQuery, Listed, Parked,
     ParkedPage, ParkedQuery, Preview, Registered, Removed, Renewed, Replaced, Requeued, Settled, Shelf, Stats, Store,
@@ -374,6 +376,31 @@ impl Store for RedisStore {
 
     async fn stats(&self, namespace: &Name) -> Result<Stats, StoreError> {
         self.count_all(namespace).await
+    }
+
+    async fn export(&self, namespace: &Name, after: Option<&Bookmark>, limit: u32) -> Result<Exported, StoreError> {
+        self.export_page(namespace, after, limit).await
+    }
+
+    async fn import(&self, namespace: &Name, rows: &[Row], mark: Option<&CopyMark>) -> Result<(), StoreError> {
+        self.import_page(namespace, rows, mark).await
+    }
+
+    async fn copy_mark(&self, namespace: &Name) -> Result<Option<CopyMark>, StoreError> {
+        self.read_copy_mark(namespace).await
+    }
+
+    fn can_hold(&self, _row: &Row) -> bool {
+        true
+    }
+
+    fn place(&self) -> String {
+        let (address, database) = (&self.connection.address, self.connection.database());
+        if address.starts_with('/') {
+            format!("redis+unix://{address}?db={database}&prefix={}", self.prefix)
+        } else {
+            format!("redis://{address}/{database}?prefix={}", self.prefix)
+        }
     }
 
     async fn wakeups(&self, namespace: &Name) -> Result<Wakeups, StoreError> {

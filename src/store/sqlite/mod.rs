@@ -5,6 +5,7 @@
 
 mod claim;
 mod cleanup;
+mod copy;
 mod cursor;
 mod delivery;
 mod desk;
@@ -45,6 +46,7 @@ use rusqlite::Connection;
 use tokio::sync::{OnceCell, broadcast};
 
 use crate::model::{Id, Mode, Name, Pause, Renew, Track};
+use crate::store::copy::{Bookmark, CopyMark, Exported, Row};
 use crate::store::{
     Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, ListQuery, Listed, Parked,
     ParkedPage, ParkedQuery, Preview, Registered, Removed, Renewed, Replaced, Requeued, Settled, Shelf, Stats, Store,
@@ -328,6 +330,32 @@ impl Store for SqliteStore {
 
     async fn stats(&self, namespace: &Name) -> Result<Stats, StoreError> {
         self.read(namespace, |operation| operation.stats()).await
+    }
+
+    async fn export(&self, namespace: &Name, after: Option<&Bookmark>, limit: u32) -> Result<Exported, StoreError> {
+        let after = after.cloned();
+        self.read(namespace, move |operation| operation.export(after.as_ref(), limit)).await
+    }
+
+    async fn import(&self, namespace: &Name, rows: &[Row], mark: Option<&CopyMark>) -> Result<(), StoreError> {
+        let (namespace, rows, mark) = (namespace.clone(), rows.to_vec(), mark.cloned());
+        self.ask(&self.writer, rows.len(), move |desk| copy::import(desk, &namespace, &rows, mark.as_ref())).await
+    }
+
+    async fn copy_mark(&self, namespace: &Name) -> Result<Option<CopyMark>, StoreError> {
+        let namespace = namespace.clone();
+        self.ask(&self.reader, 1, move |desk| copy::copy_mark(desk, &namespace)).await
+    }
+
+    /// Only raw clients write what has to be quarantined, and this store has none.
+    fn can_hold(&self, row: &Row) -> bool {
+        !matches!(row, Row::Quarantined { .. })
+    }
+
+    fn place(&self) -> String {
+        // One file under several names is one place.
+        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        format!("sqlite:{}", path.display())
     }
 
     async fn wakeups(&self, namespace: &Name) -> Result<Wakeups, StoreError> {

@@ -8,7 +8,7 @@ use rusqlite::{Connection, TransactionBehavior};
 pub(super) const APPLICATION_ID: i32 = 0x6672_776E;
 
 /// Step n brings a file from version n to n + 1.
-pub(super) const STEPS: &[&str] = &[VERSION_1];
+pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2];
 
 /// Brings the file to the version after the last of `steps`, in one transaction. What is newer stays untouched.
 ///
@@ -177,6 +177,14 @@ CREATE TABLE counter (
   name TEXT NOT NULL,
   value INTEGER NOT NULL,
   PRIMARY KEY (namespace, name)
+) STRICT, WITHOUT ROWID;
+";
+
+/// Where copies into namespaces stand that have not ended, as JSON. By name: the mark comes before the namespace.
+const VERSION_2: &str = "
+CREATE TABLE copy (
+  name TEXT NOT NULL PRIMARY KEY,
+  mark TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 ";
 

@@ -6,6 +6,7 @@ use crate::model::{FirstStart, LeadTime, Name, Pause, Paused};
 use crate::store::{Applied, Change, Configured, Preview, Registered, StoreError, plan::merge};
 
 use super::{
+    copy::set_copy_mark,
     cursor::Lead,
     delivery::{EXPIRED, Key},
     desk::Desk,
@@ -139,6 +140,7 @@ pub(super) fn forget(desk: &Desk, namespace: &Name) -> Result<bool, Fault> {
     for delete in FORGET {
         desk.run(delete, [stored.key])?;
     }
+    set_copy_mark(desk, namespace, None)?;
     desk.scopes.borrow_mut().remove(namespace);
     Ok(true)
 }
