@@ -15,6 +15,7 @@ mod notice;
 mod output;
 mod parked;
 mod pauses;
+mod place;
 mod settings;
 mod show;
 mod signals;
@@ -34,15 +35,15 @@ use clap::{
     error::{ContextKind, ContextValue},
 };
 use clap_complete::Shell;
-use forewarn::{Forewarn, store::Shelf};
+use forewarn::store::Shelf;
 use tracing_subscriber::EnvFilter;
 
 use exit::{Exit, Usage};
 
 /// Warns before something expires and cleans up after it has
 ///
-/// Deadlines rest in Redis; workers get a reminder before one expires and a cleanup after it has. Data goes to stdout,
-/// talk and logs to stderr. Exit status: 0 done, 1 failed, 2 wrong usage or configuration.
+/// Deadlines rest in a file or in Redis; workers get a reminder before one expires and a cleanup after it has. Data goes
+/// to stdout, talk and logs to stderr. Exit status: 0 done, 1 failed, 2 wrong usage or configuration.
 ///
 /// Other users of this machine can see the arguments of a running command: a store URL with a password belongs into
 /// FOREWARN_STORE. No output, log or error of forewarn shows the password. SSL_CERT_FILE names the certificates of a
@@ -53,12 +54,13 @@ use exit::{Exit, Usage};
     version,
     arg_required_else_help = true,
     after_help = "\
-Begin with: forewarn demo --store redis://127.0.0.1"
+Begin with: forewarn demo"
 )]
 struct Cli {
-    /// The store, as redis://host[:port][/db]; with a password rather in FOREWARN_STORE
+    /// The store's URL; with a password rather in FOREWARN_STORE
     ///
-    /// Also rediss://… for TLS and redis+unix:///path.
+    /// sqlite:PATH for a file, redis://host[:port][/db] for a server, rediss://… with TLS, redis+unix:///path. Default: the file forewarn/forewarn.db in $XDG_DATA_HOME, or in
+    /// ~/.local/share; for demo a temporary file.
     #[arg(
         long,
         global = true,
@@ -167,13 +169,11 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         output::print(String::from_utf8(script)?.trim_end())?;
         return Ok(Exit::Done);
     }
-    let url = cli.store.filter(|url| !url.is_empty()).ok_or_else(|| {
-        Usage("no store is given; use --store URL or set FOREWARN_STORE, as in redis://127.0.0.1:6379".to_owned())
-    })?;
+    let url = cli.store.filter(|url| !url.is_empty());
     if let Command::Demo(_) = cli.command {
-        return demo::demo(&url).await;
+        return demo::demo(url.as_deref()).await;
     }
-    let forewarn = Forewarn::connect(&url).await?;
+    let forewarn = place::open(url.as_deref()).await?;
     match cli.command {
         Command::Work(args) => work::work(&forewarn, args).await,
         Command::Namespace(command) => namespace::run(&forewarn, command).await,

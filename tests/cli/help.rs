@@ -103,23 +103,6 @@ fn without_a_command_the_help_comes_with_exit_2() {
 }
 
 #[test]
-fn a_missing_store_is_exit_2_with_the_flag_and_the_variable() {
-    for words in [
-        &["demo"][..],
-        &["work", "s"],
-        &["namespace", "list"],
-        &["track", "s", "a", "--in", "1h"],
-        &["stats"],
-        &["dead", "list", "s"],
-    ] {
-        run(words).refused(&["--store", "FOREWARN_STORE"]);
-    }
-    let mut empty = bare();
-    empty.env("FOREWARN_STORE", "").arg("stats");
-    end(empty).refused(&["--store", "FOREWARN_STORE"]);
-}
-
-#[test]
 fn a_store_that_is_no_url_is_exit_2() {
     run(&["stats", "--store", "localhost"]).refused(&["store", "redis://"]);
     run(&["stats", "--store", "http://127.0.0.1"]).refused(&["store", "redis://"]);

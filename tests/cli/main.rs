@@ -7,6 +7,7 @@ mod harness;
 mod deadlines;
 mod demo;
 mod documents;
+mod embedded;
 mod exec;
 mod help;
 mod input;

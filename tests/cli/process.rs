@@ -17,6 +17,8 @@ use crate::harness::{Kind, PATIENCE, Server, namespace};
 pub(crate) fn bare() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_forewarn"));
     command.env_remove("FOREWARN_STORE").env_remove("FOREWARN_LOG").stdin(Stdio::null());
+    // Nor the tester's own store: what would use it fails.
+    command.env_remove("XDG_DATA_HOME").env("HOME", "/nonexistent");
     command
 }
 

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     exit::Exit,
     output::{print, say},
+    place,
     signals::Signals,
 };
 use cast::{Cast, Heard};
@@ -42,24 +43,39 @@ const PATIENCE: Duration = Duration::from_secs(15);
 ///
 /// One session is reminded, renewed and reminded again; one logs out and stays silent; one expires and is cleaned up,
 /// its first cleanup attempt failing and the second succeeding. Takes about eight seconds, works in a namespace of its
-/// own (demo-…) and deletes it at the end. Exit 1 if anything differs from what was expected.
+/// own (demo-…) and deletes it at the end; without --store in a temporary file. Exit 1 if anything differs from what was expected.
 #[derive(Debug, Args)]
 pub(super) struct DemoArgs {}
 
 /// What to do where no store answers.
 pub(super) const NO_STORE: &str = "to get a Redis on this machine: apt-get install redis-server, then \
-                                   redis-server --port 6379, then forewarn demo --store redis://127.0.0.1:6379";
+                                   redis-server --port 6379; or leave --store away, and the demo plays in a file";
 
-/// Carries out `demo`.
-pub(super) async fn demo(url: &str) -> anyhow::Result<Exit> {
-    let forewarn = match Forewarn::connect(url).await {
-        Ok(forewarn) => forewarn,
-        Err(error @ StoreError::Unavailable { .. }) => {
-            say(NO_STORE);
-            return Err(error.into());
+/// Carries out `demo` on the store at `url`, or on a temporary file.
+pub(super) async fn demo(url: Option<&str>) -> anyhow::Result<Exit> {
+    match url {
+        Some(url) => match Forewarn::connect(url).await {
+            Ok(forewarn) => perform(&forewarn).await,
+            Err(error) => {
+                if matches!(error, StoreError::Unavailable { .. }) {
+                    say(NO_STORE);
+                }
+                Err(error.into())
+            }
+        },
+        None => {
+            let directory = std::env::temp_dir().join(format!("forewarn-demo-{:016x}", fastrand::u64(..)));
+            let forewarn = place::open_file(&directory.join("forewarn.db")).await?;
+            print(format_args!("the store is a temporary file: {}", directory.join("forewarn.db").display()))?;
+            let performed = perform(&forewarn).await;
+            drop(forewarn);
+            std::fs::remove_dir_all(&directory).context("the demo could not remove its file")?;
+            performed
         }
-        Err(error) => return Err(error.into()),
-    };
+    }
+}
+
+async fn perform(forewarn: &Forewarn) -> anyhow::Result<Exit> {
     let namespace = forewarn.namespace(format!("demo-{:08x}", fastrand::u32(..)));
     let cast = Cast::new();
     let mut signals = Signals::listen()?;
