@@ -46,7 +46,8 @@ pub(crate) struct Ledger {
     last: BTreeMap<Bytes, u64>,
     spoken: BTreeSet<(u64, i64, String)>,
     cleaned: BTreeMap<(Notice, String), u64>,
-    crossings: BTreeMap<(Bytes, i64), i64>,
+    /// Until when no further crossing speaks, and whether that is known for sure.
+    crossings: BTreeMap<(Bytes, i64), (i64, bool)>,
     /// Notices put back by hand may speak again.
     requeued: BTreeSet<(Notice, String)>,
     /// The clock went back beyond the tolerance: repeats are allowed.
@@ -88,11 +89,14 @@ impl Ledger {
                 None => Voice::Never,
                 Some(old) if rest(old) > lead as f64 && is_tightest => {
                     let span = model.rules.min_repeat.unwrap_or(lead);
-                    let until = self.crossings.entry((id.to_vec(), lead)).or_insert(i64::MIN);
+                    let (until, is_sure) = self.crossings.entry((id.to_vec(), lead)).or_insert((i64::MIN, true));
                     if *until > model.now {
+                        if !*is_sure {
+                            *until = (*until).max(model.now + span);
+                        }
                         return Voice::Either;
                     }
-                    *until = model.now + span;
+                    (*until, *is_sure) = (model.now + span, true);
                     Voice::Must
                 }
                 Some(_) => Voice::Either,
@@ -104,8 +108,9 @@ impl Ledger {
     pub(crate) fn note_unseen(&mut self, id: &[u8], model: &Model) {
         self.sets.remove(id);
         for lead in &model.rules.leads {
-            let until = self.crossings.entry((id.to_vec(), *lead)).or_insert(i64::MIN);
+            let (until, is_sure) = self.crossings.entry((id.to_vec(), *lead)).or_insert((i64::MIN, false));
             *until = (*until).max(model.now + model.rules.min_repeat.unwrap_or(*lead));
+            *is_sure = false;
         }
     }
 
