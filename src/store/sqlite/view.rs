@@ -21,40 +21,47 @@ impl Operation<'_> {
             (None, Some(key)) => self.payload_of(key)?,
             (payload, _) => payload,
         };
+        let deliveries = self.deliveries(id, expires_at_ms, open)?;
         let open = open.map(|key| self.notice(key.kind, key.e, key.id)).transpose()?;
         let every = self.period(bytes)?;
-        let deliveries = self.deliveries(id)?;
         let is_known = expires_at_ms.is_some() || open.is_some() || !deliveries.is_empty();
         let view = DeadlineView { id: id.clone(), expires_at_ms, payload, open, quarantined: None, every, deliveries };
         Ok(is_known.then_some(view))
     }
 
-    fn deliveries(&self, id: &Id) -> Result<Vec<DeliveryView>, Fault> {
-        let rows = self.desk.rows(
+    /// The deliveries of the present life and of the open cleanup, route by route, reminders first.
+    fn deliveries(&self, id: &Id, armed: Option<i64>, open: Option<Key<'_>>) -> Result<Vec<DeliveryView>, Fault> {
+        let mut views = Vec::new();
+        let mut rows = self.desk.rows(
             "SELECT route, kind, expires_at, hand_outs, claim, at, failures FROM due
-             WHERE namespace = ?1 AND id = ?2 ORDER BY route, expires_at, kind",
+             WHERE namespace = ?1 AND id = ?2 ORDER BY kind <= 0, kind",
             (self.scope.key, id.as_bytes()),
             |row: &Row<'_>| {
+                let key = Key { kind: row.get(1)?, e: row.get(2)?, id: id.as_bytes() };
                 let fence: (u8, u8) = (row.get(3)?, row.get(4)?);
-                Ok((row.get::<_, String>(0)?, (row.get(1)?, row.get(2)?), fence, row.get(5)?, row.get(6)?))
+                Ok((row.get::<_, String>(0)?, key, fence, row.get(5)?, row.get::<_, Option<String>>(6)?))
             },
         )?;
-        let read = |(route, (kind, e), (hand_outs, claim), at_ms, failures): (_, _, _, _, Option<String>)| {
-            let state = match (hand_outs, claim) {
-                (_, 1..) => DeliveryState::Leased,
-                (0, 0) => DeliveryState::Ready,
-                _ => DeliveryState::Waiting,
-            };
-            Ok(DeliveryView {
-                route: Name::new("route", route)?,
-                notice: self.notice(kind, e, id.as_bytes())?,
-                state,
-                at_ms,
-                hand_outs,
-                failures: Failures::read(self, failures.as_deref())?.last,
-            })
-        };
-        rows.into_iter().map(read).collect()
+        // Those of earlier lives are void, or belong to cleanups that nobody names any more.
+        rows.retain(|(_, key, ..)| Some(*key) == open || !key.is_cleanup() && Some(key.e) == armed);
+        for lane in &self.scope.lanes {
+            for (_, key, (hand_outs, claim), at_ms, failures) in rows.iter().filter(|row| row.0 == lane.name.as_str()) {
+                let state = match (hand_outs, claim) {
+                    (_, 1..) => DeliveryState::Leased,
+                    (0, 0) => DeliveryState::Ready,
+                    _ => DeliveryState::Waiting,
+                };
+                views.push(DeliveryView {
+                    route: lane.name.clone(),
+                    notice: self.notice(key.kind, key.e, key.id)?,
+                    state,
+                    at_ms: *at_ms,
+                    hand_outs: *hand_outs,
+                    failures: Failures::read(self, failures.as_deref())?.last,
+                });
+            }
+        }
+        Ok(views)
     }
 
     pub(super) fn list(&self, query: &ListQuery) -> Result<Vec<Listed>, Fault> {
