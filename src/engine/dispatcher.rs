@@ -17,9 +17,10 @@ use crate::engine::outage::{FaultLog, with_causes};
 use crate::engine::report::{Happening, Loss, Witness};
 use crate::engine::route_store::RouteStore;
 use crate::engine::runner::Runner;
-use crate::engine::settle::{Ended, Ending, Settler};
+use crate::engine::settle::{Ended, Ending, Settler, tell};
+use crate::engine::suspect::{Sifted, Suspects};
 use crate::engine::tick::{Alarm, Patience, Stop, StoreClock, after};
-use crate::store::{Claim, Claims, Dropped, Next, StoreError};
+use crate::store::{Claim, Claims, Dropped, Next, StoreError, Token};
 
 /// How much a dispatcher takes and how often it looks.
 #[derive(Debug, Clone)]
@@ -39,9 +40,12 @@ pub(crate) struct Dispatcher {
     alarm: Arc<Alarm>,
     witness: Witness,
     pace: Pace,
+    suspects: Suspects,
     slots: Arc<Semaphore>,
     running: JoinSet<()>,
     plan: Plan,
+    /// Whether the last claim brought more suspects than can be handled.
+    is_wary: bool,
     clock: Option<StoreClock>,
     patience: Patience,
     faults: FaultLog,
@@ -70,10 +74,12 @@ impl Dispatcher {
             runner,
             alarm,
             witness,
+            suspects: Suspects::new(),
             slots: Arc::new(Semaphore::new(pace.concurrency)),
             pace,
             running: JoinSet::new(),
             plan: Plan::At(Instant::now()),
+            is_wary: false,
             clock: None,
             patience: Patience::new(),
             faults: FaultLog::default(),
@@ -100,6 +106,7 @@ impl Dispatcher {
         let Ok(mut slots) = Arc::clone(&self.slots).acquire_owned().await else { return std::future::pending().await };
         self.due().await;
         self.runner.brake.passed().await;
+        self.suspects.passed().await;
         let more = self.slots.available_permits().min(self.pace.batch as usize - 1);
         let more = u32::try_from(more).unwrap_or(u32::MAX);
         if let Ok(more) = Arc::clone(&self.slots).try_acquire_many_owned(more) {
@@ -141,7 +148,8 @@ impl Dispatcher {
             self.refresh_at = Instant::now() + Self::REFRESH_INTERVAL;
         }
         let lease = self.store.lease();
-        let limit = u32::try_from(slots.num_permits()).unwrap_or(u32::MAX);
+        let most = if self.is_wary { Suspects::SMALL_BATCH } else { u32::MAX };
+        let limit = u32::try_from(slots.num_permits()).unwrap_or(u32::MAX).min(most);
         self.alarm.reset();
         let asked_at = Instant::now();
         let Some(claims) = self.claim(limit, lease, stop).await else { return Ok(()) };
@@ -157,10 +165,20 @@ impl Dispatcher {
         if !term.is_trusted_at(answered_at) {
             // Letting these leases run out would count against the notices, and it was not their fault.
             for claim in claims.claims.drain(..) {
-                self.give_back_late(claim, lease, stop).await;
+                self.leave_to_settler(Ended::too_late(claim, lease), stop).await;
             }
         }
-        let holdings: Vec<Holding> = claims.claims.drain(..).map(|claim| self.leases.hold(claim, term)).collect();
+        let Sifted { next: suspect, surplus } = self.suspects.sift(&mut claims.claims);
+        self.is_wary = !surplus.is_empty();
+        let mut holdings: Vec<Holding> = claims.claims.drain(..).map(|claim| self.leases.hold(claim, term)).collect();
+        let mut turn = suspect.map(|(claim, turn)| {
+            let holding = self.leases.hold(claim, term);
+            holdings.push(holding.clone());
+            (holding.key, turn)
+        });
+        if self.is_wary {
+            self.give_back(surplus, after(asked_at, lease), stop).await;
+        }
         if stop.has_begun() {
             // Not to be started any more: the drain gives them back.
             return Ok(());
@@ -178,7 +196,11 @@ impl Dispatcher {
             // The store never gives more than was asked for; if it did, the lease would run out unused.
             let Some(slot) = slots.split(1) else { break };
             let runner = Arc::clone(&self.runner);
-            self.running.spawn(async move { runner.run(holding, clock, fresh_at, slot).await });
+            let turn = turn.take_if(|(key, _)| *key == holding.key);
+            self.running.spawn(async move {
+                runner.run(holding, clock, fresh_at, slot).await;
+                drop(turn);
+            });
         }
         Ok(())
     }
@@ -194,8 +216,25 @@ impl Dispatcher {
         }
     }
 
-    async fn give_back_late(&self, claim: Claim, lease: Duration, stop: &Stop) {
-        let ended = Ended::too_late(claim, lease);
+    /// Gives back what is not to be handled now, and returns when the store has heard of it: what is handled next may be
+    /// the end of this worker.
+    async fn give_back(&self, claims: Vec<Claim>, until: Instant, stop: &Stop) {
+        let tokens: Vec<Token> = claims.iter().map(|claim| claim.token.clone()).collect();
+        let ended = claims.into_iter().map(|claim| Ended::new(Arc::new(claim), Ending::Released, until));
+        match self.store.release(&tokens).await {
+            Ok(answers) => {
+                ended.zip(answers).for_each(|(ended, answer)| tell(&self.witness, &self.alarm, &ended, answer));
+            }
+            Err(_) => {
+                for mut ended in ended {
+                    ended.told_before = true;
+                    self.leave_to_settler(ended, stop).await;
+                }
+            }
+        }
+    }
+
+    async fn leave_to_settler(&self, ended: Ended, stop: &Stop) {
         let claim = Arc::clone(&ended.claim);
         let is_sent = select! {
             biased;

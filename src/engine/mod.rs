@@ -18,6 +18,7 @@ mod report;
 mod route_store;
 mod runner;
 mod settle;
+mod suspect;
 mod tick;
 mod worker;
 

@@ -246,7 +246,8 @@ impl Settler {
     }
 }
 
-fn tell(witness: &Witness, alarm: &Alarm, ended: &Ended, answer: Settled) {
+/// Tells what the store answered.
+pub(crate) fn tell(witness: &Witness, alarm: &Alarm, ended: &Ended, answer: Settled) {
     let Claim { notice, attempt, .. } = &*ended.claim;
     let attempt = *attempt;
     let outcome = match &ended.ending {

@@ -5,6 +5,7 @@ use std::{
     process::Stdio,
 };
 
+use forewarn::store::{ParkedQuery, Shelf};
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
@@ -38,10 +39,16 @@ impl Crew {
 
     /// Starts one more; answers with its number.
     fn start(&mut self) -> usize {
+        self.start_with(&[])
+    }
+
+    /// Starts one more with further arguments.
+    fn start_with(&mut self, arguments: &[&str]) -> usize {
         self.started += 1;
         let worker = self.started;
         let mut child = Command::new(env!("CARGO_BIN_EXE_forewarn"))
             .args(["work", &self.namespace, "--store", &self.url])
+            .args(arguments)
             .env("FOREWARN_LOG", "off")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -165,4 +172,31 @@ async fn a_worker_held_still_past_its_leases_repeats_nothing_of_its_own() {
     };
     let repeats = printed.hand_outs.len() - 400;
     assert!(repeats <= lapsed, "{repeats} repeats, and {lapsed} lapses");
+}
+
+#[tokio::test]
+async fn a_notice_that_ends_its_worker_each_time_takes_no_other_along_into_the_dead_letters() {
+    let server = Server::start();
+    let mut settings = lease(500);
+    settings.max_deliveries = 5;
+    let stage = Stage::on(&server, settings).await;
+    let mut crew = Crew::new(&server, &stage);
+    arm(&server, &stage, 32, 0).await;
+    // It ends its worker before any other is done.
+    let poison = r#"if [ "$FOREWARN_ID" = "id 7" ]; then kill -9 $PPID; else sleep 0.1; fi"#;
+    let mut crashes = 0;
+    loop {
+        let worker = crew.start_with(&["--exec", poison, "--concurrency", "16"]);
+        let ended = async { crew.children.get_mut(&worker).unwrap().wait().await.unwrap() };
+        tokio::select! {
+            ended = within("the crash, or everything to be settled", ended) => {
+                assert!(!ended.success(), "{ended}");
+                crashes += 1;
+            }
+            _ = settled(&stage) => break,
+        }
+    }
+    let page = stage.namespace.parked(Shelf::Dead, &ParkedQuery::default()).await.unwrap();
+    let dead: Vec<String> = page.entries.iter().map(|parked| parked.notice.id.to_string()).collect();
+    assert_eq!((dead, crashes), (vec!["id 7".to_owned()], 5));
 }
