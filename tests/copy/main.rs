@@ -11,6 +11,11 @@ mod harness;
 mod faulty_store;
 
 #[cfg(feature = "cli")]
+#[allow(dead_code, reason = "the tests of the command line use the rest")]
+#[path = "../cli/process.rs"]
+mod process;
+
+#[cfg(feature = "cli")]
 mod command;
 mod cut;
 mod life;

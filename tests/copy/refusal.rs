@@ -151,3 +151,22 @@ async fn settings_that_changed_meanwhile_are_told() {
     let error = run(&source.copy_to(&target)).await.unwrap_err().to_string();
     assert!(error.contains("settings or routes: changed since the copy began"), "{error}");
 }
+
+#[tokio::test]
+async fn a_copy_that_has_ended_is_not_done_again() {
+    for (source, target) in both().await {
+        configure(&source, settings(1)).await;
+        source.track("a", 60_000_000, None).await;
+        assert!(!source.copied_to(&target, None).await.is_earlier);
+        // The copy lives on.
+        target.track("b", 60_000_000, None).await;
+        let copied = source.copied_to(&target, None).await;
+        assert!(copied.is_earlier && copied.counts.is_empty());
+        assert_eq!(target.store.stats(&ns()).await.unwrap().armed, 2);
+
+        let other = World::sqlite().await;
+        configure(&other, settings(1)).await;
+        let error = run(&other.copy_to(&target)).await.unwrap_err();
+        assert!(matches!(error, CopyError::Occupied { .. }), "{error}");
+    }
+}

@@ -1,7 +1,7 @@
 //! From then on source and copy say the same, in the same virtual time.
 
 use forewarn::model::OnRearm;
-use forewarn::store::copy::Copied;
+use forewarn::store::copy::{Copied, CopyStage};
 use forewarn::store::{Change, Stats};
 
 use crate::life::{ROUTES, leased, live, parked, settings, story};
@@ -57,7 +57,8 @@ async fn a_copy_says_the_same(
     assert!(copied.counts.contains(&("armed".to_owned(), armed)), "{copied:?}");
     let there = target.store.configured(&ns()).await.unwrap();
     assert_eq!(there.settings.shards, shards.unwrap_or(source_shards));
-    assert_eq!(target.store.copy_mark(&ns()).await.unwrap(), None);
+    let mark = target.store.copy_mark(&ns()).await.unwrap().unwrap();
+    assert_eq!((mark.stage, mark.source), (CopyStage::Ended, source.store.place()));
     go_on_alike(&source, &target, true, &leased).await;
 }
 
