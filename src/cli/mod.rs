@@ -20,6 +20,7 @@ mod settings;
 mod show;
 mod signals;
 mod stats;
+mod store;
 mod work;
 
 use std::{
@@ -100,6 +101,8 @@ enum Command {
     /// Reviews: notices that wait for a person
     #[command(subcommand, arg_required_else_help = true)]
     Review(parked::ParkedCommand),
+    #[command(subcommand, arg_required_else_help = true)]
+    Store(store::StoreCommand),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -169,6 +172,9 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         output::print(String::from_utf8(script)?.trim_end())?;
         return Ok(Exit::Done);
     }
+    if let Command::Store(command) = cli.command {
+        return store::run(command).await;
+    }
     let url = cli.store.filter(|url| !url.is_empty());
     if let Command::Demo(_) = cli.command {
         return demo::demo(url.as_deref()).await;
@@ -186,6 +192,6 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Stats(args) => stats::stats(&forewarn, args).await,
         Command::Dead(command) => parked::run(&forewarn, Shelf::Dead, command).await,
         Command::Review(command) => parked::run(&forewarn, Shelf::Review, command).await,
-        Command::Demo(_) | Command::Completions { .. } => Ok(Exit::Done),
+        Command::Demo(_) | Command::Store(_) | Command::Completions { .. } => Ok(Exit::Done),
     }
 }

@@ -7,7 +7,7 @@
 mod row;
 mod tally;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use crate::model::{Name, Pause, Paused};
 use crate::store::{Change, Configured, Stats, Store, StoreError};
@@ -62,6 +62,8 @@ pub struct Copied {
     /// By how many milliseconds the target's clock is behind the source's, if that is more than the settings tolerate: what
     /// was handed out within that time may be handed out again.
     pub clock_behind_ms: Option<i64>,
+    /// Whether an earlier run had brought it to its end: nothing was done, and nothing was counted.
+    pub is_earlier: bool,
 }
 
 /// Why a namespace was not copied.
@@ -171,7 +173,12 @@ impl StoreCopy {
             return Err(CopyError::SamePlace { place: source });
         }
         let configured = self.from.configured(namespace).await?;
-        let mut mark = match self.unfinished(namespace, &source).await? {
+        let mut mark = match self.begun(namespace, &source).await? {
+            Some(CopyMark { stage: CopyStage::Ended, refused, .. }) => {
+                let paused = self.to.configured(namespace).await?.paused.clone();
+                let counts = Vec::new();
+                return Ok(Copied { counts, refused, paused, clock_behind_ms: None, is_earlier: true });
+            }
             Some(mark) => mark,
             None => {
                 self.check_paused(namespace, &configured)?;
@@ -187,15 +194,15 @@ impl StoreCopy {
             self.copy_pages(namespace, &mut mark, tell).await?;
         }
         let counts = self.verify(namespace, &mut mark, tell).await?;
-        self.finish(namespace, &mark).await?;
+        self.finish(namespace, &mut mark).await?;
         let behind = self.from.now().await?.saturating_sub(self.to.now().await?);
         let tolerated = crate::model::span_ms(configured.settings.clock_tolerance);
         let clock_behind_ms = Some(behind).filter(|behind| *behind > tolerated);
-        Ok(Copied { counts, refused: mark.refused, paused: mark.paused, clock_behind_ms })
+        Ok(Copied { counts, refused: mark.refused, paused: mark.paused, clock_behind_ms, is_earlier: false })
     }
 
     /// The copy that an earlier run has begun, if there is one.
-    async fn unfinished(&self, namespace: &Name, source: &str) -> Result<Option<CopyMark>, CopyError> {
+    async fn begun(&self, namespace: &Name, source: &str) -> Result<Option<CopyMark>, CopyError> {
         let is_there = match self.to.configured(namespace).await {
             Ok(_) => true,
             Err(StoreError::Unconfigured { .. }) => false,
@@ -206,6 +213,9 @@ impl StoreCopy {
             // A mark without a namespace has nothing to go on with.
             _ if !is_there => Ok(None),
             None => Err(CopyError::Occupied { namespace: namespace_name, to }),
+            Some(mark) if mark.source != source && mark.stage == CopyStage::Ended => {
+                Err(CopyError::Occupied { namespace: namespace_name, to })
+            }
             Some(mark) if mark.source != source => {
                 Err(CopyError::OtherCopy { namespace: namespace_name, to, source_place: mark.source })
             }
@@ -310,7 +320,7 @@ impl StoreCopy {
     }
 
     /// Lets the target go: what the source had paused before the copy stays paused, all else flows.
-    async fn finish(&self, namespace: &Name, mark: &CopyMark) -> Result<(), StoreError> {
+    async fn finish(&self, namespace: &Name, mark: &mut CopyMark) -> Result<(), StoreError> {
         for route in self.from.stats(namespace).await?.routes {
             let Paused { reminders, cleanups } = route.paused;
             if reminders || cleanups {
@@ -323,7 +333,8 @@ impl StoreCopy {
         if resume.reminders || resume.cleanups {
             self.to.pause(namespace, &resume).await?;
         }
-        self.to.import(namespace, &[], None).await
+        mark.stage = CopyStage::Ended;
+        self.to.import(namespace, &[], Some(mark)).await
     }
 }
 
@@ -358,11 +369,4 @@ fn count_differences(from: &Stats, to: &Stats, refused: u64) -> Vec<String> {
     differing
         .map(|(what, source, target)| format!("{what}: counted {source} in the source, {target} in the target"))
         .collect()
-}
-
-impl fmt::Display for Copied {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts: Vec<String> = self.counts.iter().map(|(what, count)| format!("{what} {count}")).collect();
-        f.write_str(&counts.join(", "))
-    }
 }

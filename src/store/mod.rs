@@ -126,11 +126,11 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// last.
     async fn export(&self, namespace: &Name, after: Option<&Bookmark>, limit: u32) -> Result<Exported, StoreError>;
 
-    /// Writes rows of another store, then where their copy stands, or that it has ended. In one step for each shard, the mark
-    /// last. A mark without rows may come before the namespace is configured.
+    /// Writes rows of another store, then where their copy stands; without a mark there is none any more. In one step for each
+    /// shard, the mark last. A mark without rows may come before the namespace is configured.
     async fn import(&self, namespace: &Name, rows: &[Row], mark: Option<&CopyMark>) -> Result<(), StoreError>;
 
-    /// Where a copy into this namespace stands that has not ended.
+    /// Where the copy stands that this namespace comes from; `None` if it comes from none.
     async fn copy_mark(&self, namespace: &Name) -> Result<Option<CopyMark>, StoreError>;
 
     /// Whether this kind of store has a place for such a row.

@@ -147,7 +147,7 @@ pub struct Exported {
     pub next: Option<Bookmark>,
 }
 
-/// Where a copy into a namespace stands that has not ended yet. The target keeps it.
+/// Where a copy into a namespace stands, or that it has ended. The target keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopyMark {
     /// The store it comes from, without secrets.
@@ -173,8 +173,10 @@ pub enum CopyStage {
     },
     /// All pages are copied and not yet compared.
     Copied,
-    /// Both stores hold the same.
+    /// Both stores hold the same; the target is still paused.
     Verified,
+    /// The target was let go.
+    Ended,
 }
 
 /// The most bytes of payloads in one page; a single larger one comes alone.
@@ -220,6 +222,7 @@ mod tests {
             CopyStage::Copying { next: Some(Bookmark("[1]".to_owned())) },
             CopyStage::Copied,
             CopyStage::Verified,
+            CopyStage::Ended,
         ] {
             let paused = Paused { reminders: true, cleanups: false };
             let mark = CopyMark { source: "sqlite:/a".to_owned(), stage, rows: 7, refused: 1, paused };

@@ -180,7 +180,7 @@ CREATE TABLE counter (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// Where copies into namespaces stand that have not ended, as JSON. By name: the mark comes before the namespace.
+/// Where copies into namespaces stand, as JSON. By name: the mark comes before the namespace.
 const VERSION_2: &str = "
 CREATE TABLE copy (
   name TEXT NOT NULL PRIMARY KEY,
