@@ -9,7 +9,7 @@ mod tally;
 
 use std::sync::Arc;
 
-use crate::model::{Name, Pause, Paused};
+use crate::model::{Name, Pause, Paused, span_ms};
 use crate::store::{Change, Configured, Stats, Store, StoreError};
 
 pub(crate) use row::fitting;
@@ -196,7 +196,7 @@ impl StoreCopy {
         let counts = self.verify(namespace, &mut mark, tell).await?;
         self.finish(namespace, &mut mark).await?;
         let behind = self.from.now().await?.saturating_sub(self.to.now().await?);
-        let tolerated = crate::model::span_ms(configured.settings.clock_tolerance);
+        let tolerated = span_ms(configured.settings.clock_tolerance);
         let clock_behind_ms = Some(behind).filter(|behind| *behind > tolerated);
         Ok(Copied { counts, refused: mark.refused, paused: mark.paused, clock_behind_ms, is_earlier: false })
     }

@@ -8,7 +8,7 @@ fn run(words: &[&str]) -> crate::process::Ended {
     end(command)
 }
 
-const COMMANDS: [&[&str]; 25] = [
+const COMMANDS: [&[&str]; 27] = [
     &["demo"],
     &["work"],
     &["namespace"],
@@ -32,6 +32,8 @@ const COMMANDS: [&[&str]; 25] = [
     &["dead", "drop"],
     &["review"],
     &["review", "list"],
+    &["store"],
+    &["store", "copy"],
     &["completions"],
     &[],
 ];

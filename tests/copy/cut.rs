@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use forewarn::model::OnRearm;
-use forewarn::store::Store;
 use forewarn::store::copy::{CopyError, CopyMark, CopyStage, Progress, Row, StoreCopy};
+use forewarn::store::{Store, StoreError};
 
 use crate::faulty_store::{Fault, FaultyStore};
+use crate::harness::Server;
 use crate::life::{leased, live, parked, story};
-use crate::stage::{World, ns};
+use crate::stage::{World, ns, run};
 
 /// All rows of a store, in the order of an export.
 async fn rows(store: &dyn Store, page: u32) -> Vec<Row> {
@@ -28,9 +29,8 @@ async fn a_copy_cut_off_at_each_page_is_the_same(source: World, target: World, f
     let held = leased(&source).await;
     let faulty = FaultyStore::new(Arc::clone(&target.store));
     let to: Arc<dyn Store> = faulty.clone();
-    let whole = source.copy_to(&target);
+    target.at(source.now());
     let copy = StoreCopy::new(Arc::clone(&source.store), to).pause(true).page(20).shards(Some(3));
-    drop(whole);
     let (mut runs, mut last) = (0, 0);
     let copied = loop {
         runs += 1;
@@ -130,6 +130,41 @@ async fn large_payloads_come_in_small_pages() {
         sizes.retain(|size| *size > 0);
         assert_eq!(sizes, [1, 1, 1, 1]);
     }
+}
+
+#[tokio::test]
+async fn a_full_server_takes_no_part_of_a_page_and_the_copy_goes_on_once_there_is_room() {
+    let server = Server::start();
+    let (source, target) = (World::sqlite().await, World::on(&server).await);
+    crate::life::configure(&source, crate::life::settings(1)).await;
+    for number in 0..40 {
+        source.track(format!("a{number}"), 60_000_000, Some(&[b'x'; 10_000])).await;
+    }
+    let limit = async |bytes: &str| {
+        let mut set = redis::cmd("CONFIG");
+        set.arg("SET").arg("maxmemory").arg(bytes);
+        set.exec_async(&mut server.connection().await).await.unwrap();
+    };
+    let mut pages = 0;
+    let copy = source.copy_to(&target);
+    // Full from the third page on.
+    let cut = copy
+        .run(&ns(), &mut |progress| {
+            if let Progress::Copied { .. } = progress {
+                pages += 1;
+                if pages == 3 {
+                    let mut connection = server.blocking_connection();
+                    redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg("1mb").exec(&mut connection).unwrap();
+                }
+            }
+        })
+        .await;
+    assert!(matches!(cut, Err(CopyError::Store(StoreError::Full { .. }))), "{cut:?}");
+    limit("0").await;
+    let mark = target.store.copy_mark(&ns()).await.unwrap().unwrap();
+    assert_eq!(target.store.stats(&ns()).await.unwrap().armed, mark.rows);
+    let copied = run(&copy).await.unwrap();
+    assert_eq!(copied.counts, [("armed".to_owned(), 40)]);
 }
 
 #[tokio::test]

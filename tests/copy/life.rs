@@ -123,6 +123,7 @@ pub(crate) async fn story(world: &World, leased: &[(String, String)], counts_lap
         if step == RESUMES {
             world.pause(Some("audit"), true, false, false).await;
         }
+        set(world, step).await;
         // Nobody asks for what is paused: when that was due is told differently by the stores.
         let asking = ROUTES.iter().filter(|route| **route == "main" || step >= RESUMES);
         for route in asking {
@@ -140,6 +141,26 @@ pub(crate) async fn story(world: &World, leased: &[(String, String)], counts_lap
         }
     }
     lines
+}
+
+/// What happens to deadlines during a story: the marks that came along decide what is said of it.
+async fn set(world: &World, step: i64) {
+    match step {
+        // Out and in again, within the time in which no further crossing speaks.
+        3 => world.renew("crosses", world.now() + 60 * MINUTE).await,
+        5 => world.renew("crosses", world.now() + 9 * MINUTE).await,
+        // Silent for the longer lead until it has been outside.
+        6 => world.renew("silent", world.now() + 10 * MINUTE + 3000).await,
+        // Was handed its reminder, or not, for the old expiry.
+        8 => world.renew("inside", world.now() + 8 * MINUTE).await,
+        9 => world.renew("crowd7", world.now() + 9 * MINUTE).await,
+        10 => world.renew("l-near", world.now() + 55_000).await,
+        11 => {
+            world.store.remove(&ns(), &["w-gone1", "l-gone1", "crowd8"].map(id)).await.unwrap();
+        }
+        12 => world.track("w-gone2", world.now() + 2 * MINUTE, None).await,
+        _ => {}
+    }
 }
 
 fn tell(world: &World, route: &str, claim: &Claim, leased: &[(String, String)], counts_lapses: bool) -> String {

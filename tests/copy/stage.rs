@@ -56,12 +56,17 @@ fn expiry(at: i64) -> ExpiresAt {
 impl World {
     /// A part of the shared server that nobody else uses.
     pub(crate) async fn redis() -> Self {
-        let server = Server::shared(Software::Redis);
+        Self::on(Server::shared(Software::Redis)).await
+    }
+
+    pub(crate) async fn on(server: &Server) -> Self {
         let prefix = harness::namespace();
         let clock = Arc::new(AtomicI64::new(START));
-        let mut options = RedisOptions::default();
-        options.prefix = Some(name(&prefix));
-        options.manual_clock = Some(Arc::clone(&clock));
+        let options = RedisOptions {
+            prefix: Some(name(&prefix)),
+            manual_clock: Some(Arc::clone(&clock)),
+            ..RedisOptions::default()
+        };
         let store = RedisStore::open(&server.url(), options).await.unwrap();
         let back = Back::Redis { connection: server.connection().await, prefix };
         Self { store: Arc::new(store), clock, back }
@@ -71,8 +76,7 @@ impl World {
     pub(crate) async fn sqlite() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let clock = Arc::new(AtomicI64::new(START));
-        let mut options = SqliteOptions::default();
-        options.manual_clock = Some(Arc::clone(&clock));
+        let options = SqliteOptions { manual_clock: Some(Arc::clone(&clock)), ..SqliteOptions::default() };
         let store = SqliteStore::open(directory.path().join("forewarn.db"), options).await.unwrap();
         Self { store: Arc::new(store), clock, back: Back::File(directory) }
     }

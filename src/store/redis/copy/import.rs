@@ -6,12 +6,11 @@ use std::collections::BTreeMap;
 use redis::Pipeline;
 use serde::Serialize;
 
-use crate::model::{Kind, LeadTime, Name, Notice};
+use crate::model::{FailureRecord, Kind, LeadTime, Name, Notice, span_ms};
 use crate::store::copy::{ArmedRow, CopyMark, DeliveryRow, Failed, ParkedRow, Row, Swept};
 use crate::store::{StoreError, notation::write_notice};
 
 use super::super::{RedisStore, claim::usual_due_at, keys, scope::Scope};
-use crate::model::FailureRecord;
 
 /// The field of the namespace's `meta` that holds the mark.
 pub(super) const MARK: &str = "copy";
@@ -20,11 +19,13 @@ pub(super) const MARK: &str = "copy";
 #[derive(Default)]
 struct Writes {
     /// score and member
-    scores: BTreeMap<String, Vec<(Vec<u8>, Vec<u8>)>>,
+    scores: BTreeMap<String, Vec<Pair>>,
     /// field and value
-    fields: BTreeMap<String, Vec<(Vec<u8>, Vec<u8>)>>,
+    fields: BTreeMap<String, Vec<Pair>>,
     gone: BTreeMap<String, Vec<Vec<u8>>>,
 }
+
+type Pair = (Vec<u8>, Vec<u8>);
 
 impl Writes {
     fn score(&mut self, key: &str, score: impl ToString, member: impl Into<Vec<u8>>) {
@@ -120,7 +121,7 @@ impl RedisStore {
             }
             Row::Delivery(delivery) => {
                 let queue = keys::SHARD_KEYS.len() + scope.route_number(&delivery.route)? - 1;
-                let grace_ms = crate::model::span_ms(scope.settings().grace);
+                let grace_ms = span_ms(scope.settings().grace);
                 self.write_delivery(writes, keys, &keys[queue], delivery, grace_ms)?;
             }
             Row::Parked(parked) => self.write_parked(writes, keys, parked)?,
