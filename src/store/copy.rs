@@ -18,6 +18,18 @@ pub use row::{ArmedRow, Bookmark, CopyMark, CopyStage, DeliveryRow, Exported, Fa
 use tally::Tally;
 
 /// How to copy namespaces from one store to another.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use forewarn::{Forewarn, Name, store::copy::StoreCopy};
+///
+/// let from = Forewarn::connect("sqlite:forewarn.db").await?;
+/// let to = Forewarn::connect("redis://127.0.0.1/").await?;
+/// let copy = StoreCopy::new(Arc::clone(from.store()), Arc::clone(to.store())).pause(true);
+/// let copied = copy.run(&Name::new("namespace", "session")?, &mut |_| {}).await?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct StoreCopy {
     from: Arc<dyn Store>,

@@ -133,6 +133,37 @@ async fn large_payloads_come_in_small_pages() {
 }
 
 #[tokio::test]
+async fn a_copy_cut_off_while_it_is_let_go_ends_without_comparing_again() {
+    for (source, target) in
+        [(World::sqlite().await, World::redis().await), (World::redis().await, World::sqlite().await)]
+    {
+        crate::life::configure(&source, crate::life::settings(1)).await;
+        source.track("a", 60_000_000, None).await;
+        target.at(source.now());
+        let faulty = FaultyStore::new(Arc::clone(&target.store));
+        let to: Arc<dyn Store> = faulty.clone();
+        let copy = StoreCopy::new(Arc::clone(&source.store), to).pause(true);
+        let cut = copy
+            .run(&ns(), &mut |progress| {
+                if let Progress::Compared { .. } = progress {
+                    faulty.fail("pause", Fault::After, 1);
+                }
+            })
+            .await;
+        assert!(matches!(cut, Err(CopyError::Store(_))), "{cut:?}");
+        assert_eq!(target.store.copy_mark(&ns()).await.unwrap().unwrap().stage, CopyStage::Verified);
+        // The copy has been let go, and the source goes its own way.
+        target.track("b", 60_000_000, None).await;
+        source.pause(None, true, true, false).await;
+        let copied = run(&copy.clone().pause(false)).await.unwrap();
+        assert_eq!(copied.counts, [("armed".to_owned(), 2)]);
+        let paused = target.store.configured(&ns()).await.unwrap().paused.clone();
+        assert!(!paused.reminders && !paused.cleanups);
+        assert_eq!(target.store.copy_mark(&ns()).await.unwrap().unwrap().stage, CopyStage::Ended);
+    }
+}
+
+#[tokio::test]
 async fn a_full_server_takes_no_part_of_a_page_and_the_copy_goes_on_once_there_is_room() {
     let server = Server::start();
     let (source, target) = (World::sqlite().await, World::on(&server).await);

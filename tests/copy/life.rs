@@ -78,6 +78,8 @@ pub(crate) async fn live(world: &World, shards: u16, on_rearm: OnRearm) {
     world.track("far", 100_000 * MINUTE, None).await;
     world.track("recurs", 11 * MINUTE, payload).await;
     world.recur("recurs", "300000").await;
+    world.track("w-recurs", 11 * MINUTE, payload).await;
+    world.recur("w-recurs", "300000").await;
     world.track("cron", 12 * MINUTE, None).await;
     world.recur("cron", "cron:*/7 * * * *").await;
     for minute in 1..=2 {

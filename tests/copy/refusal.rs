@@ -5,7 +5,10 @@ use std::sync::Arc;
 use forewarn::store::copy::{CopyError, CopyMark, CopyStage, Progress, StoreCopy};
 use forewarn::store::{Store, StoreError};
 
+use forewarn::Forewarn;
+
 use crate::faulty_store::{Fault, FaultyStore};
+use crate::harness::{Kind, Server};
 use crate::life::{configure, settings};
 use crate::stage::{World, ns, run};
 
@@ -169,4 +172,24 @@ async fn a_copy_that_has_ended_is_not_done_again() {
         let error = run(&other.copy_to(&target)).await.unwrap_err();
         assert!(matches!(error, CopyError::Occupied { .. }), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_place_is_a_url_that_leads_there_and_tells_one_store_from_another() {
+    let server = Server::shared(Kind::Redis);
+    for (url, place) in [
+        (server.url(), format!("{}/0?prefix=fw", server.url())),
+        (format!("{}/3?prefix=app", server.url()), format!("{}/3?prefix=app", server.url())),
+        (server.socket_url(), format!("{}?db=0&prefix=fw", server.socket_url())),
+    ] {
+        let store = Forewarn::connect(&url).await.unwrap();
+        assert_eq!(store.store().place(), place);
+        assert_eq!(Forewarn::connect(&place).await.unwrap().store().place(), place);
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (file, link) = (directory.path().join("a.db"), directory.path().join("b.db"));
+    let store = Forewarn::connect(&format!("sqlite:{}", file.display())).await.unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let linked = Forewarn::connect(&format!("sqlite:{}", link.display())).await.unwrap();
+    assert_eq!(store.store().place(), linked.store().place());
 }

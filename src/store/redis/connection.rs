@@ -171,9 +171,15 @@ impl Connection {
         }
     }
 
-    /// The number of the database.
-    pub(super) fn database(&self) -> i64 {
-        self.client.get_connection_info().redis_settings().db()
+    /// The server and its database as a URL, without secrets.
+    pub(super) fn place(&self) -> String {
+        let (info, address) = (self.client.get_connection_info(), &self.address);
+        let database = info.redis_settings().db();
+        match info.addr() {
+            ConnectionAddr::Unix(_) => format!("redis+unix://{address}?db={database}"),
+            ConnectionAddr::TcpTls { .. } => format!("rediss://{address}/{database}"),
+            _ => format!("redis://{address}/{database}"),
+        }
     }
 
     /// An answer this version does not understand.

@@ -395,12 +395,8 @@ impl Store for RedisStore {
     }
 
     fn place(&self) -> String {
-        let (address, database) = (&self.connection.address, self.connection.database());
-        if address.starts_with('/') {
-            format!("redis+unix://{address}?db={database}&prefix={}", self.prefix)
-        } else {
-            format!("redis://{address}/{database}?prefix={}", self.prefix)
-        }
+        let place = self.connection.place();
+        format!("{place}{}prefix={}", if place.contains('?') { '&' } else { '?' }, self.prefix)
     }
 
     async fn wakeups(&self, namespace: &Name) -> Result<Wakeups, StoreError> {

@@ -50,8 +50,7 @@ impl Stand {
             return None;
         }
         let expires_at_ms = whole_ms(self.score);
-        let is_between = has_fractions || self.score.fract() != 0.0;
-        Some(if is_between {
+        Some(if has_fractions {
             Swept { expires_at_ms: expires_at_ms - 1, id: None }
         } else {
             Swept { expires_at_ms, id: self.member.clone() }
@@ -164,7 +163,7 @@ mod tests {
         let stand = |score, member: Option<&str>| Stand { score, member: member.map(|id| id.as_bytes().to_vec()) };
         assert_eq!(stand(10.0, Some("m")).cut(false), swept(10, Some("m")));
         assert_eq!(stand(10.0, Some("m")).cut(true), swept(9, None));
-        assert_eq!(stand(10.5, Some("m")).cut(false), swept(9, None));
+        assert_eq!(stand(10.5, Some("m")).cut(true), swept(9, None));
         assert_eq!(stand(f64::NEG_INFINITY, None).cut(true), None);
     }
 
