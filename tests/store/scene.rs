@@ -19,11 +19,12 @@ use forewarn::store::{
     Change, Checked, Claim, Claims, DeadlineView, Expired, Failing, Next, Parked, ParkedQuery, Removed, Renewed,
     Replaced, Settled, Shelf, Store, StoreError, Token, Tracked, Verdict,
 };
-use redis::{FromRedisValue, aio::MultiplexedConnection};
+use redis::FromRedisValue;
 
 use crate::harness::{self, Kind as ServerKind, Server};
 use crate::operation::START;
 use crate::snapshot::key;
+use crate::world::{Peer, on_file, open_file};
 
 /// A minute in milliseconds.
 pub(crate) const MINUTE: i64 = 60_000;
@@ -32,8 +33,8 @@ pub(crate) const LEASE: Duration = Duration::from_secs(60);
 
 /// A namespace and the clock it lives by.
 pub(crate) struct Scene {
-    pub(crate) store: RedisStore,
-    pub(crate) connection: MultiplexedConnection,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) peer: Peer,
     pub(crate) name: Name,
     clock: Arc<AtomicI64>,
 }
@@ -96,9 +97,13 @@ impl Scene {
     pub(crate) async fn bare(server: &Server) -> Self {
         let clock = Arc::new(AtomicI64::new(START));
         let options = RedisOptions { manual_clock: Some(Arc::clone(&clock)), ..RedisOptions::default() };
-        let store = RedisStore::open(&server.url(), options).await.expect("the test's own server answers");
         let name = Name::new("namespace", harness::namespace()).expect("a good name");
-        Self { store, connection: server.connection().await, name, clock }
+        if on_file() {
+            let (store, connection, directory) = open_file(&clock).await;
+            return Self { store, peer: Peer::File(connection, directory), name, clock };
+        }
+        let store = RedisStore::open(&server.url(), options).await.expect("the test's own server answers");
+        Self { store: Arc::new(store), peer: Peer::Server(server.connection().await), name, clock }
     }
 
     pub(crate) async fn configure(&self, settings: Settings, routes: &[&str]) {
@@ -254,11 +259,17 @@ impl Scene {
         for argument in &command[1..] {
             cmd.arg(argument);
         }
-        cmd.query_async(&mut self.connection).await.expect("a good command")
+        let Peer::Server(connection) = &mut self.peer else { panic!("only servers have raw clients: {command:?}") };
+        cmd.query_async(connection).await.expect("a good command")
     }
 
     /// A raw `ZADD` of an expiry this many milliseconds after the beginning.
     pub(crate) async fn raw_set(&mut self, text: &str, at: i64) {
+        if let Peer::File(connection, _) = &self.peer {
+            let row = (self.name.as_str(), text.as_bytes(), (START + at).to_string());
+            connection.execute(crate::world::RAW_SET, row).expect("a row");
+            return;
+        }
         let (exp, e) = (self.key("exp"), (START + at).to_string());
         let _: i64 = self.raw(&["ZADD", &exp, &e, text]).await;
     }
@@ -271,12 +282,19 @@ impl Scene {
 
     /// A raw `ZREM`.
     pub(crate) async fn raw_remove(&mut self, text: &str) {
+        if let Peer::File(connection, _) = &self.peer {
+            connection.execute(crate::world::RAW_REMOVE, (self.name.as_str(), text.as_bytes(), "")).expect("a row");
+            return;
+        }
         let exp = self.key("exp");
         let _: i64 = self.raw(&["ZREM", &exp, text]).await;
     }
 
     /// Every key of the namespace with what it holds.
     pub(crate) async fn keyspace(&mut self) -> Keyspace {
+        if let Peer::File(connection, _) = &self.peer {
+            return tables(connection, self.name.as_str());
+        }
         let pattern = format!("{{fw:{}:*", self.name);
         let mut cursor = 0u64;
         let mut keyspace = Keyspace::default();
@@ -287,7 +305,10 @@ impl Scene {
                 .arg(&pattern)
                 .arg("COUNT")
                 .arg(1000)
-                .query_async(&mut self.connection)
+                .query_async(match &mut self.peer {
+                    Peer::Server(connection) => connection,
+                    Peer::File(..) => unreachable!(),
+                })
                 .await
                 .expect("a scan");
             for key in keys {
@@ -316,6 +337,12 @@ impl Scene {
     /// What is left of the namespace beside settings, cursors and sentinels.
     pub(crate) async fn leftovers(&mut self) -> Vec<String> {
         let mut left = Vec::new();
+        if let Peer::File(connection, _) = &self.peer {
+            let tables = tables(connection, self.name.as_str()).0;
+            let kept = ["namespace", "route", "cursor", "counter"];
+            let tables = tables.into_iter().filter(|(table, rows)| !kept.contains(&&table[..]) && !rows.is_empty());
+            return tables.map(|(table, rows)| format!("{} in {table}", rows.len())).collect();
+        }
         for name in ["exp", "skip", "crossed", "bad", "dead_at", "review_at"] {
             let key = self.key(name);
             let count: i64 = self.raw(&["ZCARD", &key]).await;
@@ -384,4 +411,27 @@ pub(crate) fn due_at(next: Next) -> Option<i64> {
 /// A refused call, as the user reads it.
 pub(crate) fn problem<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> String {
     outcome.expect_err("a refusal").to_string()
+}
+
+/// All rows of a namespace, by table.
+fn tables(connection: &rusqlite::Connection, namespace: &str) -> Keyspace {
+    let mut found = Keyspace::default();
+    let key = connection.query_row("SELECT key FROM namespace WHERE name = ?1", [namespace], |row| row.get::<_, i64>(0));
+    let Ok(key) = key else { return found };
+    let mut tables = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").expect("a query");
+    let names: Vec<String> = tables.query_map([], |row| row.get(0)).expect("rows").map(|row| row.expect("a name")).collect();
+    for table in names {
+        let column = if table == "namespace" { "key" } else { "namespace" };
+        let mut rows = connection.prepare(&format!("SELECT * FROM {table} WHERE {column} = ?1")).expect("a query");
+        let width = rows.column_count();
+        let rows = rows.query_map([key], |row| {
+            let values: Vec<rusqlite::types::Value> = (0..width).map(|at| row.get(at)).collect::<Result<_, _>>()?;
+            Ok(format!("{values:?}"))
+        });
+        let rows: Vec<String> = rows.expect("rows").map(|row| row.expect("a row")).collect();
+        if !rows.is_empty() {
+            found.0.insert(table, rows);
+        }
+    }
+    found
 }

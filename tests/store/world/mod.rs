@@ -5,6 +5,8 @@ mod claim;
 mod set;
 mod view;
 
+pub(crate) use set::{RAW_REMOVE, RAW_SET};
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
@@ -17,6 +19,7 @@ use std::{
 
 use forewarn::model::{ExpiresAt, Id, LeadTime, Name, OnRearm, Route, Settings};
 use forewarn::store::redis::{RedisOptions, RedisStore};
+use forewarn::store::sqlite::{SqliteOptions, SqliteStore};
 use forewarn::store::{Change, Store, Token};
 use redis::aio::MultiplexedConnection;
 
@@ -29,8 +32,8 @@ use crate::words::{Bytes, Lane, Rules, Stopped};
 
 /// A store under virtual time, and a connection of its own to its server.
 pub(crate) struct Bench {
-    pub(crate) store: RedisStore,
-    pub(crate) connection: MultiplexedConnection,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) peer: Peer,
     pub(crate) clock: Arc<AtomicI64>,
 }
 
@@ -38,9 +41,33 @@ impl Bench {
     pub(crate) async fn open(server: &Server) -> Self {
         let clock = Arc::new(AtomicI64::new(START));
         let options = RedisOptions { manual_clock: Some(Arc::clone(&clock)), ..RedisOptions::default() };
+        if on_file() {
+            let (store, connection, directory) = open_file(&clock).await;
+            return Self { store, peer: Peer::File(connection, directory), clock };
+        }
         let store = RedisStore::open(&server.url(), options).await.expect("the test's own server answers");
-        Self { store, connection: server.connection().await, clock }
+        Self { store: Arc::new(store), peer: Peer::Server(server.connection().await), clock }
     }
+}
+
+/// Who looks at what a store holds, past the store.
+pub(crate) enum Peer {
+    Server(MultiplexedConnection),
+    File(rusqlite::Connection, #[allow(dead_code)] tempfile::TempDir),
+}
+
+pub(crate) fn on_file() -> bool {
+    std::env::var_os("FOREWARN_ON_FILE").is_some()
+}
+
+pub(crate) async fn open_file(clock: &Arc<AtomicI64>) -> (Arc<dyn Store>, rusqlite::Connection, tempfile::TempDir) {
+    let options = SqliteOptions { manual_clock: Some(Arc::clone(clock)), ..SqliteOptions::default() };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("store.db");
+    let store = SqliteStore::open(&path, options).await.expect("a new file");
+    let connection = rusqlite::Connection::open(&path).expect("the file");
+    connection.busy_timeout(Duration::from_secs(5)).expect("a timeout");
+    (Arc::new(store), connection, directory)
 }
 
 /// A claim in the hands of a worker.
@@ -146,7 +173,7 @@ impl<'a> World<'a> {
             min_repeat: case.min_repeat,
             tolerance: TOLERANCE,
             max_deliveries: case.max_deliveries,
-            shards: case.shards,
+            shards: if matches!(bench.peer, Peer::File(..)) { 1 } else { case.shards },
         };
         let lanes: Vec<Lane> = (case.routes.iter().zip(ROUTES))
             .map(|((reminders, cleanups, only), name)| lane(name, *reminders, *cleanups, *only))
@@ -225,7 +252,12 @@ impl<'a> World<'a> {
 
     async fn snapshot(&mut self) -> Snapshot {
         let routes: Vec<String> = self.model.lanes.iter().map(|lane| lane.name.clone()).collect();
-        Snapshot::read(&mut self.bench.connection, self.name.as_str(), self.model.rules.shards, &routes).await
+        match &mut self.bench.peer {
+            Peer::Server(connection) => {
+                Snapshot::read(connection, self.name.as_str(), self.model.rules.shards, &routes).await
+            }
+            Peer::File(connection, _) => Snapshot::read_file(connection, self.name.as_str(), &routes),
+        }
     }
 
     fn move_clock(&mut self, by: i64) {
