@@ -190,8 +190,7 @@ async fn a_recurring_deadline_is_armed_again_by_its_own_cleanup() {
     for kind in servers() {
         let mut scene = Scene::open(kind, reminding(&["1m"])).await;
         scene.track_as(Mode::Upsert, "a", 10 * MINUTE, Some("who")).await;
-        let every = scene.key("every");
-        let _: i64 = scene.raw(&["HSET", &every, "a", &(10 * MINUTE).to_string()]).await;
+        scene.recur("a", &(10 * MINUTE).to_string()).await;
         scene.at(10 * MINUTE);
         let first = scene.claim().await;
         assert_eq!(words(&first), ["expired a"]);
@@ -227,8 +226,8 @@ async fn a_deadline_may_recur_by_a_cron_expression() {
         scene.track("a", 1_000).await;
         scene.track("b", 2_000).await;
         scene.track("c", 2_000).await;
-        let every = scene.key("every");
-        let _: i64 = scene.raw(&["HSET", &every, "a", "cron:0 2 * * *", "c", "cron:nonsense"]).await;
+        scene.recur("a", "cron:0 2 * * *").await;
+        scene.recur("c", "cron:nonsense").await;
         scene.at(3_000);
         assert_eq!(scene.heard().await, ["expired a", "expired b", "expired c"]);
         // 02:00:00 UTC of that day

@@ -274,6 +274,17 @@ impl Scene {
         let _: i64 = self.raw(&["ZADD", &exp, &e, text]).await;
     }
 
+    /// Makes an id recur: there is no command for it yet.
+    pub(crate) async fn recur(&mut self, text: &str, period: &str) {
+        if let Peer::File(connection, _) = &self.peer {
+            let row = (self.name.as_str(), text.as_bytes(), period);
+            connection.execute(crate::world::RAW_EVERY, row).expect("a row");
+            return;
+        }
+        let every = self.key("every");
+        let _: i64 = self.raw(&["HSET", &every, text, period]).await;
+    }
+
     /// A raw `ZADD` of any score.
     pub(crate) async fn raw_score(&mut self, text: &str, score: &str) {
         let exp = self.key("exp");
@@ -416,10 +427,12 @@ pub(crate) fn problem<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> Str
 /// All rows of a namespace, by table.
 fn tables(connection: &rusqlite::Connection, namespace: &str) -> Keyspace {
     let mut found = Keyspace::default();
-    let key = connection.query_row("SELECT key FROM namespace WHERE name = ?1", [namespace], |row| row.get::<_, i64>(0));
+    let key =
+        connection.query_row("SELECT key FROM namespace WHERE name = ?1", [namespace], |row| row.get::<_, i64>(0));
     let Ok(key) = key else { return found };
     let mut tables = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").expect("a query");
-    let names: Vec<String> = tables.query_map([], |row| row.get(0)).expect("rows").map(|row| row.expect("a name")).collect();
+    let names: Vec<String> =
+        tables.query_map([], |row| row.get(0)).expect("rows").map(|row| row.expect("a name")).collect();
     for table in names {
         let column = if table == "namespace" { "key" } else { "namespace" };
         let mut rows = connection.prepare(&format!("SELECT * FROM {table} WHERE {column} = ?1")).expect("a query");

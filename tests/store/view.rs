@@ -54,8 +54,7 @@ async fn show_tells_everything_known_of_an_id() {
         let mut scene = Scene::with_routes(kind, reminding(&["10m"]), &["main", "mail"]).await;
         assert_eq!(scene.show("a").await, None);
         scene.track_as(Mode::Upsert, "a", 30 * MINUTE, Some("who")).await;
-        let every = scene.key("every");
-        let _: i64 = scene.raw(&["HSET", &every, "a", "cron:0 0 * * *"]).await;
+        scene.recur("a", "cron:0 0 * * *").await;
         scene.at(20 * MINUTE);
         let claims = scene.claim().await;
         scene.fail(&claims, Verdict::RetryAfter(Duration::from_secs(7))).await;

@@ -5,7 +5,7 @@ mod claim;
 mod set;
 mod view;
 
-pub(crate) use set::{RAW_REMOVE, RAW_SET};
+pub(crate) use set::{RAW_EVERY, RAW_REMOVE, RAW_SET};
 
 use std::{
     collections::{BTreeMap, BTreeSet},
