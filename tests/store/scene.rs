@@ -430,7 +430,7 @@ fn tables(connection: &rusqlite::Connection, namespace: &str) -> Keyspace {
     let key =
         connection.query_row("SELECT key FROM namespace WHERE name = ?1", [namespace], |row| row.get::<_, i64>(0));
     let Ok(key) = key else { return found };
-    let mut tables = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").expect("a query");
+    let mut tables = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'copy'").expect("a query");
     let names: Vec<String> =
         tables.query_map([], |row| row.get(0)).expect("rows").map(|row| row.expect("a name")).collect();
     for table in names {
