@@ -5,7 +5,7 @@ use std::time::Duration;
 use forewarn::model::{Kind, Mode, Name, Notice, OnRearm, Reason, Settings};
 use forewarn::store::{Checked, DropReason, Expired, Removed, Settled, Verdict};
 
-use crate::harness::servers;
+use crate::ground::grounds;
 use crate::operation::START;
 use crate::scene::{MINUTE, Scene, due_at, id, reminding, words};
 
@@ -19,7 +19,7 @@ fn delivering() -> Settings {
 
 #[tokio::test]
 async fn a_cleanup_comes_when_expiry_and_grace_have_passed() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"]).grace(Duration::from_secs(60))).await;
         scene.track("a", 30 * MINUTE).await;
         scene.at(20 * MINUTE);
@@ -41,7 +41,7 @@ async fn a_cleanup_comes_when_expiry_and_grace_have_passed() {
 
 #[tokio::test]
 async fn a_cleanup_is_settled_exactly_once() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, reminding(&["10m"])).await;
         scene.track("a", 0).await;
         let claims = scene.claim().await;
@@ -55,7 +55,7 @@ async fn a_cleanup_is_settled_exactly_once() {
 
 #[tokio::test]
 async fn a_new_life_voids_the_open_cleanup_of_the_last() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"])).await;
         scene.track("a", 0).await;
         let claims = scene.claim().await;
@@ -70,7 +70,7 @@ async fn a_new_life_voids_the_open_cleanup_of_the_last() {
 
 #[tokio::test]
 async fn a_raw_new_life_voids_the_open_cleanup_of_the_last() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, reminding(&["10m"])).await;
         for text in ["a", "b", "c", "d"] {
             scene.track(text, 0).await;
@@ -95,7 +95,7 @@ async fn a_raw_new_life_voids_the_open_cleanup_of_the_last() {
 
 #[tokio::test]
 async fn the_next_cleanup_of_an_id_voids_the_one_before() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, reminding(&["10m"])).await;
         scene.track("a", 0).await;
         let old = scene.claim().await;
@@ -113,7 +113,7 @@ async fn the_next_cleanup_of_an_id_voids_the_one_before() {
 
 #[tokio::test]
 async fn where_lives_own_their_resources_every_cleanup_is_delivered() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, delivering()).await;
         scene.track_as(Mode::Upsert, "a", 0, Some("one")).await;
         let first = scene.claim().await;
@@ -132,7 +132,7 @@ async fn where_lives_own_their_resources_every_cleanup_is_delivered() {
 
 #[tokio::test]
 async fn removing_an_armed_id_voids_an_earlier_cleanup_unless_each_is_delivered() {
-    for kind in servers() {
+    for kind in grounds() {
         for (settings, expected) in [(reminding(&["10m"]), Settled::Stale), (delivering(), Settled::Settled)] {
             let mut scene = Scene::open(kind, settings).await;
             scene.track("a", 0).await;
@@ -148,7 +148,7 @@ async fn removing_an_armed_id_voids_an_earlier_cleanup_unless_each_is_delivered(
 
 #[tokio::test]
 async fn expire_silences_reminders_and_cleans_up_at_once() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"]).grace(Duration::from_secs(60))).await;
         scene.track_as(Mode::Upsert, "a", 30 * MINUTE, Some("who")).await;
         scene.at(20 * MINUTE);
@@ -170,7 +170,7 @@ async fn expire_silences_reminders_and_cleans_up_at_once() {
 
 #[tokio::test]
 async fn the_event_id_of_a_claim_is_the_documented_hash() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"])).await;
         scene.track("a", 0).await;
         let claims = scene.claim().await;
@@ -187,11 +187,10 @@ async fn the_event_id_of_a_claim_is_the_documented_hash() {
 
 #[tokio::test]
 async fn a_recurring_deadline_is_armed_again_by_its_own_cleanup() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, reminding(&["1m"])).await;
         scene.track_as(Mode::Upsert, "a", 10 * MINUTE, Some("who")).await;
-        let every = scene.key("every");
-        let _: i64 = scene.raw(&["HSET", &every, "a", &(10 * MINUTE).to_string()]).await;
+        scene.recur("a", &(10 * MINUTE).to_string()).await;
         scene.at(10 * MINUTE);
         let first = scene.claim().await;
         assert_eq!(words(&first), ["expired a"]);
@@ -221,14 +220,14 @@ async fn a_recurring_deadline_is_armed_again_by_its_own_cleanup() {
 
 #[tokio::test]
 async fn a_deadline_may_recur_by_a_cron_expression() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, reminding(&[])).await;
         // 2001-09-09 01:46:40 UTC is where every scene begins.
         scene.track("a", 1_000).await;
         scene.track("b", 2_000).await;
         scene.track("c", 2_000).await;
-        let every = scene.key("every");
-        let _: i64 = scene.raw(&["HSET", &every, "a", "cron:0 2 * * *", "c", "cron:nonsense"]).await;
+        scene.recur("a", "cron:0 2 * * *").await;
+        scene.recur("c", "cron:nonsense").await;
         scene.at(3_000);
         assert_eq!(scene.heard().await, ["expired a", "expired b", "expired c"]);
         // 02:00:00 UTC of that day
@@ -240,7 +239,7 @@ async fn a_deadline_may_recur_by_a_cron_expression() {
 
 #[tokio::test]
 async fn renewal_of_what_is_overdue_is_allowed_while_cleanups_are_paused() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"])).await;
         scene.track("a", MINUTE).await;
         scene.track("b", MINUTE).await;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use forewarn::model::{ExpiresAt, Id, Kind, Mode, Track};
-use forewarn::store::{Claim, Next, Settled, Store};
+use forewarn::store::{Claim, Next, Settled};
 
-use crate::harness::servers;
+use crate::ground::{Ground, grounds};
 use crate::operation::START;
 use crate::scene::{MINUTE, Scene, reminding, words};
 
@@ -14,7 +14,7 @@ const CROWD: usize = 100_000;
 
 #[tokio::test]
 async fn a_hundred_thousand_deadlines_at_the_same_millisecond_are_each_heard_once() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, reminding(&["10m"])).await;
         let expires_at = ExpiresAt::from_millis(START + 30 * MINUTE).unwrap();
         let entries: Vec<Track> = (0..CROWD)
@@ -66,7 +66,7 @@ fn class(claim: &Claim) -> Class {
 }
 
 /// A backlog of each class, `count` strong.
-async fn backlog(kind: crate::harness::Kind, count: usize) -> Scene {
+async fn backlog(kind: Ground<'_>, count: usize) -> Scene {
     let scene = Scene::open(kind, reminding(&["10m", "1m"])).await;
     let fill = async |name: &str, at: i64| {
         let expires_at = ExpiresAt::from_millis(START + at).unwrap();
@@ -86,7 +86,7 @@ async fn backlog(kind: crate::harness::Kind, count: usize) -> Scene {
 
 #[tokio::test]
 async fn with_everything_backlogged_each_class_gets_its_share_of_a_batch() {
-    for kind in servers() {
+    for kind in grounds() {
         for limit in [3, 4, 5, 7, 30, 100] {
             let scene = backlog(kind, 200).await;
             for _ in 0..4 {
@@ -104,7 +104,7 @@ async fn with_everything_backlogged_each_class_gets_its_share_of_a_batch() {
 
 #[tokio::test]
 async fn with_everything_backlogged_three_claims_of_one_serve_every_class() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = backlog(kind, 40).await;
         let mut served = Vec::new();
         for _ in 0..30 {
@@ -120,7 +120,7 @@ async fn with_everything_backlogged_three_claims_of_one_serve_every_class() {
 
 #[tokio::test]
 async fn the_most_urgent_lead_goes_first() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = backlog(kind, 5).await;
         let mut reminders = Vec::new();
         for _ in 0..60 {
@@ -137,7 +137,7 @@ async fn the_most_urgent_lead_goes_first() {
 
 #[tokio::test]
 async fn a_claim_over_many_shards_keeps_its_limit_and_misses_none() {
-    for kind in servers() {
+    for kind in grounds() {
         for limit in [1, 2, 7, 100] {
             let scene = Scene::open(kind, reminding(&[]).shards(16)).await;
             for n in 0..50 {
@@ -161,7 +161,7 @@ async fn a_claim_over_many_shards_keeps_its_limit_and_misses_none() {
 
 #[tokio::test]
 async fn claims_that_meet_share_what_is_due_and_hand_out_nothing_twice() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"])).await;
         for n in 0..300 {
             scene.track(&format!("a{n}"), 0).await;

@@ -1,8 +1,9 @@
 //! What track, renew, remove, expire and replace answer in every state, and what becomes of the payload (A1 to A10).
 
 use forewarn::model::{ExpiresAt, Mode, OnRearm, Settings, Track};
-use forewarn::store::{Expired, Removed, Renewed, Replaced, Store, Tracked};
+use forewarn::store::{Expired, Removed, Renewed, Replaced, Tracked};
 
+use crate::ground::grounds;
 use crate::harness::servers;
 use crate::operation::START;
 use crate::scene::{MINUTE, Scene, id, reminding};
@@ -18,7 +19,7 @@ fn delivering() -> Settings {
 
 #[tokio::test]
 async fn track_creates_then_moves_and_says_when_nothing_changes() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"])).await;
         // A1
         assert_eq!(scene.track("a", 30 * MINUTE).await, CREATED);
@@ -32,7 +33,7 @@ async fn track_creates_then_moves_and_says_when_nothing_changes() {
 
 #[tokio::test]
 async fn mode_create_leaves_an_armed_id_alone_even_at_the_same_expiry() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"])).await;
         // A2
         assert_eq!(scene.track_as(Mode::Create, "a", 30 * MINUTE, None).await, CREATED);
@@ -46,7 +47,7 @@ async fn mode_create_leaves_an_armed_id_alone_even_at_the_same_expiry() {
 
 #[tokio::test]
 async fn mode_extend_only_never_shortens_a_life() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"])).await;
         // A2
         assert_eq!(scene.track_as(Mode::ExtendOnly, "a", 30 * MINUTE, None).await, CREATED);
@@ -58,7 +59,7 @@ async fn mode_extend_only_never_shortens_a_life() {
 
 #[tokio::test]
 async fn an_expired_life_no_worker_has_noticed_gives_way_to_a_new_one() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"])).await;
         scene.track("a", MINUTE).await;
         scene.at(2 * MINUTE);
@@ -76,7 +77,7 @@ async fn an_expired_life_no_worker_has_noticed_gives_way_to_a_new_one() {
 
 #[tokio::test]
 async fn the_same_expiry_again_is_no_set_even_over_an_expired_life() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"])).await;
         scene.track("a", MINUTE).await;
         scene.at(2 * MINUTE);
@@ -90,7 +91,7 @@ async fn the_same_expiry_again_is_no_set_even_over_an_expired_life() {
 
 #[tokio::test]
 async fn renew_moves_what_lives_and_never_creates() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"])).await;
         // A4
         assert_eq!(scene.renew("a", 30 * MINUTE).await, Renewed::Unknown);
@@ -104,7 +105,7 @@ async fn renew_moves_what_lives_and_never_creates() {
 
 #[tokio::test]
 async fn renewing_after_expiry_and_grace_comes_too_late_claimed_or_not() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"]).grace(std::time::Duration::from_secs(60))).await;
         scene.track("a", MINUTE).await;
         scene.track("b", MINUTE).await;
@@ -143,7 +144,7 @@ async fn remove_tells_an_armed_id_from_an_open_cleanup_and_from_nothing() {
 
 #[tokio::test]
 async fn expire_ends_an_armed_id_once() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"])).await;
         // A6
         assert_eq!(scene.expire("a").await, Expired::Unknown);
@@ -161,7 +162,7 @@ async fn expire_ends_an_armed_id_once() {
 
 #[tokio::test]
 async fn an_id_can_take_the_place_of_another() {
-    for kind in servers() {
+    for kind in grounds() {
         for shards in [1, 5] {
             let scene = Scene::open(kind, reminding(&["10m"]).shards(shards)).await;
             scene.track_as(Mode::Upsert, "old", 30 * MINUTE, Some("who")).await;
@@ -192,7 +193,7 @@ async fn an_id_can_take_the_place_of_another() {
 
 #[tokio::test]
 async fn a_payload_is_kept_by_a_move_and_cleared_by_a_new_life() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"])).await;
         scene.track_as(Mode::Upsert, "a", 30 * MINUTE, Some("one")).await;
         // A8
@@ -213,7 +214,7 @@ async fn a_payload_is_kept_by_a_move_and_cleared_by_a_new_life() {
 
 #[tokio::test]
 async fn the_payload_goes_out_with_each_notice_and_ends_with_the_cleanup() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, reminding(&["10m"])).await;
         scene.track_as(Mode::Upsert, "a", 30 * MINUTE, Some("who")).await;
         scene.at(20 * MINUTE);
@@ -231,7 +232,7 @@ async fn the_payload_goes_out_with_each_notice_and_ends_with_the_cleanup() {
 
 #[tokio::test]
 async fn with_cleanup_off_an_id_is_disarmed_and_nothing_opens() {
-    for kind in servers() {
+    for kind in grounds() {
         // A9
         for (settings, routes) in
             [(reminding(&["10m"]).cleanup(false), vec![]), (reminding(&["10m"]), vec!["mail:reminders"])]
@@ -252,7 +253,7 @@ async fn with_cleanup_off_an_id_is_disarmed_and_nothing_opens() {
 
 #[tokio::test]
 async fn a_batch_answers_for_each_entry_in_order() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"]).shards(3)).await;
         let entry = |text: &str, at: i64| Track {
             id: id(text),

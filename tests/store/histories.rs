@@ -4,6 +4,7 @@
 
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRunner};
 
+use crate::ground::Ground;
 use crate::harness::{Kind, Server, servers};
 use crate::operation::{Case, Mix, Op, histories};
 use crate::world::{Bench, play};
@@ -20,9 +21,10 @@ pub(crate) fn share(percent: u32) -> u32 {
 }
 
 /// Plays `count` histories of a kind; fails with the shortest that goes wrong, operation by operation.
-pub(crate) fn check(server: &Server, mix: Mix, small_steps: bool, count: u32) {
+pub(crate) fn check<'a>(ground: impl Into<Ground<'a>>, mix: Mix, small_steps: bool, count: u32) {
+    let ground = ground.into();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let bench = std::cell::RefCell::new(runtime.block_on(Bench::open(server)));
+    let bench = std::cell::RefCell::new(runtime.block_on(Bench::open(ground)));
     let config = Config {
         cases: count,
         failure_persistence: None,
@@ -51,9 +53,9 @@ pub(crate) fn check(server: &Server, mix: Mix, small_steps: bool, count: u32) {
                 }
             }
             let reason = fails(&ops).unwrap_or_default();
-            panic!("on {}: {reason}\nto play it again:\n{}", server.kind(), listing(&case, &ops))
+            panic!("on {}: {reason}\nto play it again:\n{}", ground, listing(&case, &ops))
         }
-        Err(other) => panic!("on {}: {other}", server.kind()),
+        Err(other) => panic!("on {}: {other}", ground),
     }
 }
 
@@ -103,4 +105,11 @@ fn any_history_leaves_the_same_on_every_server_at_hand() {
     for kind in servers().into_iter().filter(|kind| *kind != Kind::Redis) {
         check(Server::shared(kind), mix, false, share(5));
     }
+}
+
+#[test]
+fn any_history_leaves_the_same_in_a_file() {
+    let mix = Mix { raw: true, changes: true, ..Mix::default() };
+    check(Ground::File, mix, false, share(10));
+    check(Ground::File, Mix { back: true, ..Mix::default() }, true, share(5));
 }

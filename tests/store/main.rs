@@ -1,6 +1,6 @@
 //! The port `Store` against its contract: a reference model under random histories, and readable examples of each clause.
 //!
-//! Runs on every server at hand. Time is virtual except where a test is about the server itself.
+//! Runs on every store at hand: servers, and a file. Time is virtual except where a test is about the server itself.
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop at the first surprise")]
 
 #[path = "../harness/mod.rs"]
@@ -9,6 +9,7 @@ mod harness;
 mod cleanup;
 mod crowd;
 mod deadline;
+mod ground;
 mod histories;
 mod ledger;
 mod locale;

@@ -1,9 +1,9 @@
 //! Pausing a namespace or a route (S5).
 
 use forewarn::model::Settings;
-use forewarn::store::{Next, Store};
+use forewarn::store::Next;
 
-use crate::harness::servers;
+use crate::ground::grounds;
 use crate::operation::START;
 use crate::scene::{MINUTE, Scene, problem, reminding, route};
 
@@ -15,7 +15,7 @@ fn settings() -> Settings {
 
 #[tokio::test]
 async fn in_a_paused_namespace_nothing_is_made_or_handed_out_and_what_is_still_allowed_comes_after() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, settings()).await;
         for (text, minutes) in [("a", 10), ("b", 30), ("c", 31)] {
             scene.track(text, minutes * MINUTE).await;
@@ -37,7 +37,7 @@ async fn in_a_paused_namespace_nothing_is_made_or_handed_out_and_what_is_still_a
 
 #[tokio::test]
 async fn only_the_class_that_is_meant_is_paused() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, settings()).await;
         scene.track("a", 10 * MINUTE).await;
         scene.track("b", 20 * MINUTE).await;
@@ -56,7 +56,7 @@ async fn only_the_class_that_is_meant_is_paused() {
 
 #[tokio::test]
 async fn on_a_paused_route_notices_are_made_and_wait_and_other_routes_go_on() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::with_routes(kind, settings(), &["main", "mail"]).await;
         scene.track("a", 10 * MINUTE).await;
         scene.track("b", 20 * MINUTE).await;
@@ -79,7 +79,7 @@ async fn on_a_paused_route_notices_are_made_and_wait_and_other_routes_go_on() {
 
 #[tokio::test]
 async fn a_lease_that_ends_on_a_paused_route_is_no_lapse_until_it_is_resumed() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, settings()).await;
         scene.track("a", 0).await;
         let claims = scene.claim().await;
@@ -97,7 +97,7 @@ async fn a_lease_that_ends_on_a_paused_route_is_no_lapse_until_it_is_resumed() {
 
 #[tokio::test]
 async fn an_unknown_route_cannot_be_paused() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, settings()).await;
         let before = scene.keyspace().await;
         let pause =

@@ -2,18 +2,18 @@
 
 use forewarn::model::{Late, Mode};
 
-use crate::harness::{Server, servers};
+use crate::ground::grounds;
 use crate::model::Place;
 use crate::operation::{Case, Op, Verb};
 use crate::world::{Bench, play};
 
-/// Plays a history on every server at hand.
+/// Plays a history on every store at hand.
 async fn replay(case: Case, ops: &[Op]) {
-    for kind in servers() {
-        let mut bench = Bench::open(Server::shared(kind)).await;
+    for ground in grounds() {
+        let mut bench = Bench::open(ground).await;
         let steps_are_small = ops.iter().any(|op| matches!(op, Op::Back { .. }));
         if let Err(problem) = play(&mut bench, &case, ops, steps_are_small).await {
-            panic!("on {kind}: {problem}");
+            panic!("on {ground}: {problem}");
         }
     }
 }

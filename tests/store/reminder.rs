@@ -5,7 +5,7 @@ use std::time::Duration;
 use forewarn::model::{Late, Settings};
 use forewarn::store::{Checked, DropReason, Settled, Verdict};
 
-use crate::harness::servers;
+use crate::ground::grounds;
 use crate::operation::START;
 use crate::scene::{MINUTE, Scene, due_at, reminding, words};
 
@@ -17,7 +17,7 @@ fn late(late: Late) -> Settings {
 
 #[tokio::test]
 async fn a_reminder_speaks_when_its_lead_is_reached_and_never_earlier() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m", "1m"])).await;
         scene.track("a", 30 * MINUTE).await;
         let next = scene.claim_some("main", 10).await.next;
@@ -38,7 +38,7 @@ async fn a_reminder_speaks_when_its_lead_is_reached_and_never_earlier() {
 
 #[tokio::test]
 async fn after_a_standstill_only_the_tightest_lead_speaks() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["20m", "10m", "1m"])).await;
         scene.track("a", 30 * MINUTE).await;
         scene.track("b", 38 * MINUTE).await;
@@ -51,7 +51,7 @@ async fn after_a_standstill_only_the_tightest_lead_speaks() {
 
 #[tokio::test]
 async fn a_reminder_whose_window_has_passed_is_not_retried() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m", "1m"])).await;
         scene.track("a", 30 * MINUTE).await;
         scene.track("b", 30 * MINUTE).await;
@@ -68,7 +68,7 @@ async fn a_reminder_whose_window_has_passed_is_not_retried() {
 
 #[tokio::test]
 async fn a_deadline_created_inside_a_lead_is_not_reminded() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, late(Late::Crossing)).await;
         // W3.2, leads longer than the TTL
         scene.track("a", 5 * MINUTE).await;
@@ -81,7 +81,7 @@ async fn a_deadline_created_inside_a_lead_is_not_reminded() {
 
 #[tokio::test]
 async fn a_deadline_revived_in_grace_or_by_a_new_life_is_not_reminded_late() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, late(Late::Crossing).grace(Duration::from_secs(60))).await;
         scene.track("a", 20 * MINUTE).await;
         scene.track("b", 20 * MINUTE).await;
@@ -97,7 +97,7 @@ async fn a_deadline_revived_in_grace_or_by_a_new_life_is_not_reminded_late() {
 
 #[tokio::test]
 async fn a_renewal_from_outside_to_inside_speaks_at_once_with_the_tightest_lead() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, late(Late::Crossing)).await;
         scene.track("a", 60 * MINUTE).await;
         scene.track("b", 60 * MINUTE).await;
@@ -114,7 +114,7 @@ async fn a_renewal_from_outside_to_inside_speaks_at_once_with_the_tightest_lead(
 
 #[tokio::test]
 async fn a_renewal_within_a_lead_that_has_spoken_is_silent() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, late(Late::Crossing)).await;
         scene.track("a", 30 * MINUTE).await;
         scene.at(20 * MINUTE);
@@ -132,7 +132,7 @@ async fn a_renewal_within_a_lead_that_has_spoken_is_silent() {
 
 #[tokio::test]
 async fn a_renewal_within_a_lead_still_owes_what_no_worker_has_said() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, late(Late::Crossing)).await;
         scene.track("a", 30 * MINUTE).await;
         scene.track("b", 30 * MINUTE).await;
@@ -147,7 +147,7 @@ async fn a_renewal_within_a_lead_still_owes_what_no_worker_has_said() {
 
 #[tokio::test]
 async fn a_renewal_owes_a_reminder_only_to_the_routes_that_have_not_heard_it() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::with_routes(kind, late(Late::Crossing), &["main", "mail"]).await;
         scene.track("a", 30 * MINUTE).await;
         scene.at(20 * MINUTE);
@@ -161,7 +161,7 @@ async fn a_renewal_owes_a_reminder_only_to_the_routes_that_have_not_heard_it() {
 
 #[tokio::test]
 async fn an_expiry_that_flaps_speaks_once_in_the_length_of_the_lead() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, late(Late::Crossing)).await;
         scene.track("a", 60 * MINUTE).await;
         let mut heard = Vec::new();
@@ -178,7 +178,7 @@ async fn an_expiry_that_flaps_speaks_once_in_the_length_of_the_lead() {
 
 #[tokio::test]
 async fn min_repeat_holds_back_neither_passing_time_nor_what_is_owed() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut settings = late(Late::Crossing);
         settings.min_repeat = Some(Duration::from_secs(3600));
         let scene = Scene::open(kind, settings).await;
@@ -199,7 +199,7 @@ async fn min_repeat_holds_back_neither_passing_time_nor_what_is_owed() {
 
 #[tokio::test]
 async fn under_skip_a_late_lead_is_silent() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, late(Late::Skip)).await;
         scene.track("a", 5 * MINUTE).await;
         scene.track("b", 60 * MINUTE).await;
@@ -214,7 +214,7 @@ async fn under_skip_a_late_lead_is_silent() {
 
 #[tokio::test]
 async fn under_fire_the_tightest_late_lead_speaks_at_once() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, late(Late::Fire)).await;
         // W3.5, W3.8
         scene.track("a", 5 * MINUTE).await;
@@ -229,7 +229,7 @@ async fn under_fire_the_tightest_late_lead_speaks_at_once() {
 
 #[tokio::test]
 async fn a_raw_set_inside_a_lead_speaks_if_no_worker_had_looked_that_far() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, late(Late::Crossing)).await;
         // W3.6: nobody has looked yet
         scene.raw_set("a", 5 * MINUTE).await;
@@ -250,7 +250,7 @@ async fn a_raw_set_inside_a_lead_speaks_if_no_worker_had_looked_that_far() {
 
 #[tokio::test]
 async fn a_renewal_settles_what_was_handed_out_for_the_old_expiry() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, late(Late::Crossing)).await;
         scene.track("a", 30 * MINUTE).await;
         scene.at(20 * MINUTE);
@@ -267,7 +267,7 @@ async fn a_renewal_settles_what_was_handed_out_for_the_old_expiry() {
 
 #[tokio::test]
 async fn a_removed_deadline_is_never_heard_of_again() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, late(Late::Crossing)).await;
         for text in ["a", "b", "c"] {
             scene.track(text, 30 * MINUTE).await;
@@ -288,7 +288,7 @@ async fn a_removed_deadline_is_never_heard_of_again() {
 
 #[tokio::test]
 async fn a_claimed_reminder_is_void_once_a_raw_client_has_moved_or_removed_its_id() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, late(Late::Crossing)).await;
         for text in ["a", "b", "c", "d"] {
             scene.track(text, 30 * MINUTE).await;
@@ -308,7 +308,7 @@ async fn a_claimed_reminder_is_void_once_a_raw_client_has_moved_or_removed_its_i
 
 #[tokio::test]
 async fn leads_below_a_second_are_exact_to_the_millisecond() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["250ms", "1ms"])).await;
         scene.track("a", 1_000).await;
         let mut heard = Vec::new();
@@ -322,7 +322,7 @@ async fn leads_below_a_second_are_exact_to_the_millisecond() {
 
 #[tokio::test]
 async fn a_small_step_of_the_clock_back_repeats_nothing_and_loses_nothing() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, late(Late::Crossing)).await;
         scene.track("a", 30 * MINUTE).await;
         scene.at(20 * MINUTE);
@@ -343,7 +343,7 @@ async fn a_small_step_of_the_clock_back_repeats_nothing_and_loses_nothing() {
 
 #[tokio::test]
 async fn a_large_step_of_the_clock_back_may_repeat_and_loses_nothing() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, late(Late::Crossing)).await;
         scene.track("a", 90 * MINUTE).await;
         scene.at(80 * MINUTE);

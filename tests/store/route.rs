@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use forewarn::model::{LeadTime, Route};
-use forewarn::store::{Change, Settled, Store, StoreError, Verdict};
+use forewarn::store::{Change, Settled, StoreError, Verdict};
 
+use crate::ground::grounds;
 use crate::harness::servers;
 use crate::scene::{LEASE, MINUTE, Scene, lead, problem, reminding, route};
 
@@ -12,7 +13,7 @@ const SILENCE: [&str; 0] = [];
 
 #[tokio::test]
 async fn each_route_hears_every_notice_it_wants_once() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene =
             Scene::with_routes(kind, reminding(&["10m"]), &["main", "mail:reminders", "disk:cleanups"]).await;
         scene.track("a", 30 * MINUTE).await;
@@ -33,7 +34,7 @@ async fn each_route_hears_every_notice_it_wants_once() {
 
 #[tokio::test]
 async fn a_route_may_want_some_leads_only() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m", "1m"])).await;
         let mut urgent = Route::all(route("urgent"));
         urgent.leads = vec![lead("1m")];
@@ -51,7 +52,7 @@ async fn a_route_may_want_some_leads_only() {
 
 #[tokio::test]
 async fn a_failure_on_one_route_is_no_concern_of_another() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::with_routes(kind, reminding(&["10m"]), &["main", "mail"]).await;
         scene.track("a", 0).await;
         let mine = scene.claim_on("main").await;
@@ -70,7 +71,7 @@ async fn a_failure_on_one_route_is_no_concern_of_another() {
 
 #[tokio::test]
 async fn a_route_added_later_hears_what_becomes_due_from_then_on() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"])).await;
         scene.track("a", 30 * MINUTE).await;
         scene.track("b", 40 * MINUTE).await;
@@ -109,7 +110,7 @@ async fn dropping_a_route_settles_its_cleanups() {
 
 #[tokio::test]
 async fn the_last_route_cannot_be_dropped() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, reminding(&["10m"])).await;
         let before = scene.keyspace().await;
         let change = Change { drop_routes: vec![route("main")], ..Change::default() };
@@ -122,7 +123,7 @@ async fn the_last_route_cannot_be_dropped() {
 
 #[tokio::test]
 async fn a_namespace_begins_with_main_or_with_exactly_the_routes_given() {
-    for kind in servers() {
+    for kind in grounds() {
         let names = async |scene: &Scene| {
             let configured = scene.store.configured(&scene.name).await.unwrap();
             configured.routes.iter().map(|route| route.name.to_string()).collect::<Vec<_>>()

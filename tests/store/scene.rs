@@ -14,14 +14,14 @@ use std::{
 use forewarn::model::{
     Class, ExpiresAt, Failure, Id, Kind, LeadTime, Mode, Name, Pause, Renew, Route, Settings, Track, format_span,
 };
-use forewarn::store::redis::{RedisOptions, RedisStore};
 use forewarn::store::{
     Change, Checked, Claim, Claims, DeadlineView, Expired, Failing, Next, Parked, ParkedQuery, Removed, Renewed,
     Replaced, Settled, Shelf, Store, StoreError, Token, Tracked, Verdict,
 };
-use redis::{FromRedisValue, aio::MultiplexedConnection};
+use redis::FromRedisValue;
 
-use crate::harness::{self, Kind as ServerKind, Server};
+use crate::ground::{Ground, Peer};
+use crate::harness;
 use crate::operation::START;
 use crate::snapshot::key;
 
@@ -32,8 +32,8 @@ pub(crate) const LEASE: Duration = Duration::from_secs(60);
 
 /// A namespace and the clock it lives by.
 pub(crate) struct Scene {
-    pub(crate) store: RedisStore,
-    pub(crate) connection: MultiplexedConnection,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) peer: Peer,
     pub(crate) name: Name,
     clock: Arc<AtomicI64>,
 }
@@ -80,25 +80,24 @@ pub(crate) fn tokens(claims: &[Claim]) -> Vec<Token> {
 }
 
 impl Scene {
-    /// A new namespace with these settings on the shared server of this kind.
-    pub(crate) async fn open(kind: ServerKind, settings: Settings) -> Self {
-        Self::with_routes(kind, settings, &[]).await
+    /// A new namespace with these settings.
+    pub(crate) async fn open(ground: impl Into<Ground<'_>>, settings: Settings) -> Self {
+        Self::with_routes(ground, settings, &[]).await
     }
 
     /// The same with these routes, written as `NAME`, `NAME:reminders` or `NAME:cleanups`.
-    pub(crate) async fn with_routes(kind: ServerKind, settings: Settings, routes: &[&str]) -> Self {
-        let scene = Self::bare(Server::shared(kind)).await;
+    pub(crate) async fn with_routes(ground: impl Into<Ground<'_>>, settings: Settings, routes: &[&str]) -> Self {
+        let scene = Self::bare(ground).await;
         scene.configure(settings, routes).await;
         scene
     }
 
     /// A name without settings.
-    pub(crate) async fn bare(server: &Server) -> Self {
+    pub(crate) async fn bare(ground: impl Into<Ground<'_>>) -> Self {
         let clock = Arc::new(AtomicI64::new(START));
-        let options = RedisOptions { manual_clock: Some(Arc::clone(&clock)), ..RedisOptions::default() };
-        let store = RedisStore::open(&server.url(), options).await.expect("the test's own server answers");
+        let (store, peer) = ground.into().open(&clock).await;
         let name = Name::new("namespace", harness::namespace()).expect("a good name");
-        Self { store, connection: server.connection().await, name, clock }
+        Self { store, peer, name, clock }
     }
 
     pub(crate) async fn configure(&self, settings: Settings, routes: &[&str]) {
@@ -254,13 +253,30 @@ impl Scene {
         for argument in &command[1..] {
             cmd.arg(argument);
         }
-        cmd.query_async(&mut self.connection).await.expect("a good command")
+        let Peer::Server(connection) = &mut self.peer else { panic!("only servers have raw clients: {command:?}") };
+        cmd.query_async(connection).await.expect("a good command")
     }
 
     /// A raw `ZADD` of an expiry this many milliseconds after the beginning.
     pub(crate) async fn raw_set(&mut self, text: &str, at: i64) {
+        if let Peer::File(connection, _) = &self.peer {
+            let row = (self.name.as_str(), text.as_bytes(), (START + at).to_string());
+            connection.execute(crate::world::RAW_SET, row).expect("a row");
+            return;
+        }
         let (exp, e) = (self.key("exp"), (START + at).to_string());
         let _: i64 = self.raw(&["ZADD", &exp, &e, text]).await;
+    }
+
+    /// Makes an id recur: there is no command for it yet.
+    pub(crate) async fn recur(&mut self, text: &str, period: &str) {
+        if let Peer::File(connection, _) = &self.peer {
+            let row = (self.name.as_str(), text.as_bytes(), period);
+            connection.execute(crate::world::RAW_EVERY, row).expect("a row");
+            return;
+        }
+        let every = self.key("every");
+        let _: i64 = self.raw(&["HSET", &every, text, period]).await;
     }
 
     /// A raw `ZADD` of any score.
@@ -271,12 +287,19 @@ impl Scene {
 
     /// A raw `ZREM`.
     pub(crate) async fn raw_remove(&mut self, text: &str) {
+        if let Peer::File(connection, _) = &self.peer {
+            connection.execute(crate::world::RAW_REMOVE, (self.name.as_str(), text.as_bytes(), "")).expect("a row");
+            return;
+        }
         let exp = self.key("exp");
         let _: i64 = self.raw(&["ZREM", &exp, text]).await;
     }
 
     /// Every key of the namespace with what it holds.
     pub(crate) async fn keyspace(&mut self) -> Keyspace {
+        if let Peer::File(connection, _) = &self.peer {
+            return tables(connection, self.name.as_str());
+        }
         let pattern = format!("{{fw:{}:*", self.name);
         let mut cursor = 0u64;
         let mut keyspace = Keyspace::default();
@@ -287,7 +310,10 @@ impl Scene {
                 .arg(&pattern)
                 .arg("COUNT")
                 .arg(1000)
-                .query_async(&mut self.connection)
+                .query_async(match &mut self.peer {
+                    Peer::Server(connection) => connection,
+                    Peer::File(..) => unreachable!(),
+                })
                 .await
                 .expect("a scan");
             for key in keys {
@@ -316,6 +342,12 @@ impl Scene {
     /// What is left of the namespace beside settings, cursors and sentinels.
     pub(crate) async fn leftovers(&mut self) -> Vec<String> {
         let mut left = Vec::new();
+        if let Peer::File(connection, _) = &self.peer {
+            let tables = tables(connection, self.name.as_str()).0;
+            let kept = ["namespace", "route", "cursor", "counter"];
+            let tables = tables.into_iter().filter(|(table, rows)| !kept.contains(&&table[..]) && !rows.is_empty());
+            return tables.map(|(table, rows)| format!("{} in {table}", rows.len())).collect();
+        }
         for name in ["exp", "skip", "crossed", "bad", "dead_at", "review_at"] {
             let key = self.key(name);
             let count: i64 = self.raw(&["ZCARD", &key]).await;
@@ -384,4 +416,30 @@ pub(crate) fn due_at(next: Next) -> Option<i64> {
 /// A refused call, as the user reads it.
 pub(crate) fn problem<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> String {
     outcome.expect_err("a refusal").to_string()
+}
+
+/// All rows of a namespace, by table.
+fn tables(connection: &rusqlite::Connection, namespace: &str) -> Keyspace {
+    let mut found = Keyspace::default();
+    let key =
+        connection.query_row("SELECT key FROM namespace WHERE name = ?1", [namespace], |row| row.get::<_, i64>(0));
+    let Ok(key) = key else { return found };
+    let mut tables =
+        connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'copy'").expect("a query");
+    let names: Vec<String> =
+        tables.query_map([], |row| row.get(0)).expect("rows").map(|row| row.expect("a name")).collect();
+    for table in names {
+        let column = if table == "namespace" { "key" } else { "namespace" };
+        let mut rows = connection.prepare(&format!("SELECT * FROM {table} WHERE {column} = ?1")).expect("a query");
+        let width = rows.column_count();
+        let rows = rows.query_map([key], |row| {
+            let values: Vec<rusqlite::types::Value> = (0..width).map(|at| row.get(at)).collect::<Result<_, _>>()?;
+            Ok(format!("{values:?}"))
+        });
+        let rows: Vec<String> = rows.expect("rows").map(|row| row.expect("a row")).collect();
+        if !rows.is_empty() {
+            found.0.insert(table, rows);
+        }
+    }
+    found
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use forewarn::model::{FirstStart, Settings};
-use forewarn::store::{Change, Registered, Store, StoreError};
+use forewarn::store::{Change, Registered, StoreError};
 
+use crate::ground::grounds;
 use crate::harness::servers;
 use crate::scene::{LEASE, MINUTE, Scene, lead, problem, reminding, route};
 
@@ -12,8 +13,8 @@ const SILENCE: [&str; 0] = [];
 
 #[tokio::test]
 async fn settings_are_declared_whole() {
-    for kind in servers() {
-        let scene = Scene::bare(crate::harness::Server::shared(kind)).await;
+    for kind in grounds() {
+        let scene = Scene::bare(kind).await;
         let mut settings = reminding(&["10m", "1m"]).grace(Duration::from_secs(5)).lease(Duration::from_secs(9));
         settings.min_repeat = Some(Duration::from_secs(7));
         let applied = scene.store.configure(&scene.name, &Change::settings(settings.clone())).await.unwrap();
@@ -34,7 +35,7 @@ async fn settings_are_declared_whole() {
 
 #[tokio::test]
 async fn a_lower_revision_never_replaces_a_higher_one() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, reminding(&["10m"])).await;
         let revised = |leads: &[&str], revision| with_revision(reminding(leads), revision);
         scene.configure(revised(&["10m"], Some(7)), &[]).await;
@@ -57,7 +58,7 @@ fn with_revision(mut settings: Settings, revision: Option<u64>) -> Settings {
 
 #[tokio::test]
 async fn the_number_of_shards_is_fixed_for_the_life_of_a_namespace() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, reminding(&["10m"]).shards(2)).await;
         let before = scene.keyspace().await;
         let refused = scene.store.configure(&scene.name, &Change::settings(reminding(&["10m"]).shards(3))).await;
@@ -68,8 +69,8 @@ async fn the_number_of_shards_is_fixed_for_the_life_of_a_namespace() {
 
 #[tokio::test]
 async fn settings_that_cannot_work_are_refused_and_nothing_is_written() {
-    for kind in servers() {
-        let mut scene = Scene::bare(crate::harness::Server::shared(kind)).await;
+    for kind in grounds() {
+        let mut scene = Scene::bare(kind).await;
         for (settings, field) in [
             (reminding(&["1m", "60s"]), "remind"),
             (reminding(&[]).lease(Duration::ZERO), "lease"),
@@ -86,8 +87,8 @@ async fn settings_that_cannot_work_are_refused_and_nothing_is_written() {
 
 #[tokio::test]
 async fn a_namespace_without_settings_says_how_to_create_it() {
-    for kind in servers() {
-        let mut scene = Scene::bare(crate::harness::Server::shared(kind)).await;
+    for kind in grounds() {
+        let mut scene = Scene::bare(kind).await;
         let unconfigured = |error: &StoreError| matches!(error, StoreError::Unconfigured { .. });
         let store = &scene.store;
         assert!(unconfigured(&store.configured(&scene.name).await.unwrap_err()));
@@ -141,7 +142,7 @@ async fn a_shard_that_lost_its_settings_is_brought_up_from_the_first() {
 async fn a_client_with_old_settings_follows_a_change_it_did_not_make() {
     for kind in servers() {
         let scene = Scene::open(kind, reminding(&["10m"]).shards(3)).await;
-        let mut other = Scene::bare(crate::harness::Server::shared(kind)).await;
+        let mut other = Scene::bare(kind).await;
         other.name = scene.name.clone();
         other.track("a", 30 * MINUTE).await;
         scene.configure(reminding(&["20m"]).shards(3), &["main", "mail"]).await;
@@ -155,7 +156,7 @@ async fn a_client_with_old_settings_follows_a_change_it_did_not_make() {
 async fn ids_that_are_inside_a_lead_when_a_namespace_begins_are_reminded_unless_it_begins_silently() {
     for kind in servers() {
         for (first_start, expected) in [(FirstStart::Speak, vec!["10m a"]), (FirstStart::Silent, vec![])] {
-            let mut scene = Scene::bare(crate::harness::Server::shared(kind)).await;
+            let mut scene = Scene::bare(kind).await;
             scene.raw_set("a", 5 * MINUTE).await;
             scene.raw_set("b", 15 * MINUTE).await;
             let change = Change { first_start, ..Change::settings(reminding(&["10m"])) };
@@ -172,7 +173,7 @@ async fn ids_that_are_inside_a_lead_when_a_namespace_begins_are_reminded_unless_
 
 #[tokio::test]
 async fn a_preview_tells_what_a_change_would_say_at_once_and_writes_nothing() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, reminding(&["1m"]).shards(3)).await;
         for n in 0..12 {
             scene.track(&format!("a{n:02}"), n * MINUTE).await;
@@ -195,7 +196,7 @@ async fn a_preview_tells_what_a_change_would_say_at_once_and_writes_nothing() {
 
 #[tokio::test]
 async fn a_lead_added_later_is_silent_for_what_is_inside_it_already() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["1m"])).await;
         scene.track("inside", 5 * MINUTE).await;
         scene.track("outside", 15 * MINUTE).await;
@@ -212,7 +213,7 @@ async fn a_lead_added_later_is_silent_for_what_is_inside_it_already() {
 
 #[tokio::test]
 async fn a_lead_that_takes_the_place_of_a_smaller_one_goes_on_where_that_had_come_to() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["5m"])).await;
         scene.track("a", 5 * MINUTE).await;
         scene.track("b", 9 * MINUTE).await;
@@ -226,7 +227,7 @@ async fn a_lead_that_takes_the_place_of_a_smaller_one_goes_on_where_that_had_com
 
 #[tokio::test]
 async fn a_lead_that_is_removed_takes_its_waiting_reminders_with_it() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::with_routes(kind, reminding(&["10m", "5m"]), &["main", "mail"]).await;
         scene.track("a", 30 * MINUTE).await;
         scene.at(20 * MINUTE);
@@ -245,7 +246,7 @@ async fn a_lead_that_is_removed_takes_its_waiting_reminders_with_it() {
 
 #[tokio::test]
 async fn a_forgotten_namespace_is_gone_with_everything_in_it() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, reminding(&["10m"]).shards(3)).await;
         for n in 0..10 {
             scene.track(&format!("a{n}"), n).await;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use forewarn::store::{Checked, DropReason, Next, Settled, Shelf, Store, Token, Verdict};
+use forewarn::store::{Checked, DropReason, Next, Settled, Shelf, Token, Verdict};
 
+use crate::ground::grounds;
 use crate::harness::servers;
 use crate::operation::START;
 use crate::scene::{LEASE, MINUTE, Scene, due_at, failing, reminding, route, words};
@@ -16,7 +17,7 @@ fn retry(seconds: u64) -> Verdict {
 
 #[tokio::test]
 async fn a_claimed_notice_belongs_to_its_worker_until_the_lease_ends() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&[])).await;
         scene.track("a", 0).await;
         let first = scene.claim().await;
@@ -36,7 +37,7 @@ async fn a_claimed_notice_belongs_to_its_worker_until_the_lease_ends() {
 
 #[tokio::test]
 async fn an_extended_lease_ends_later_and_never_earlier() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&[])).await;
         scene.track("a", 0).await;
         let claims = scene.claim().await;
@@ -53,7 +54,7 @@ async fn an_extended_lease_ends_later_and_never_earlier() {
 
 #[tokio::test]
 async fn a_released_notice_is_ready_at_once_and_no_attempt_is_burnt() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"])).await;
         scene.track("a", 30 * MINUTE).await;
         scene.at(20 * MINUTE);
@@ -72,7 +73,7 @@ async fn a_released_notice_is_ready_at_once_and_no_attempt_is_burnt() {
 
 #[tokio::test]
 async fn a_failed_cleanup_waits_for_the_delay_its_worker_gives() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&[])).await;
         scene.track("a", 0).await;
         let claims = scene.claim().await;
@@ -90,7 +91,7 @@ async fn a_failed_cleanup_waits_for_the_delay_its_worker_gives() {
 
 #[tokio::test]
 async fn the_delay_of_a_failed_reminder_is_cut_to_a_quarter_of_its_window_unless_asked_for() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m", "2m"])).await;
         scene.track("a", 30 * MINUTE).await;
         scene.track("b", 30 * MINUTE).await;
@@ -137,7 +138,7 @@ async fn the_failure_that_reaches_the_limit_makes_a_dead_letter() {
 
 #[tokio::test]
 async fn a_notice_whose_workers_vanish_too_often_becomes_a_dead_letter_of_class_lapsed() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut settings = reminding(&[]);
         settings.max_deliveries = 3;
         let scene = Scene::open(kind, settings).await;
@@ -158,7 +159,7 @@ async fn a_notice_whose_workers_vanish_too_often_becomes_a_dead_letter_of_class_
 
 #[tokio::test]
 async fn a_notice_that_may_kill_its_workers_goes_out_in_small_claims() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&[])).await;
         for n in 0..20 {
             scene.track(&format!("a{n:02}"), 0).await;
@@ -182,7 +183,7 @@ async fn a_notice_that_may_kill_its_workers_goes_out_in_small_claims() {
 
 #[tokio::test]
 async fn a_failed_claim_that_is_void_is_dropped_with_the_reason() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, reminding(&["10m", "1m"])).await;
         for text in ["a", "b", "c"] {
             scene.track(text, 30 * MINUTE).await;
@@ -202,7 +203,7 @@ async fn a_failed_claim_that_is_void_is_dropped_with_the_reason() {
 
 #[tokio::test]
 async fn what_is_no_token_settles_nothing() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, reminding(&[])).await;
         scene.track("a", 0).await;
         let claims = scene.claim().await;
@@ -227,7 +228,7 @@ async fn what_is_no_token_settles_nothing() {
 
 #[tokio::test]
 async fn hand_outs_are_counted_up_to_fifteen_and_the_token_changes_all_the_same() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut settings = reminding(&[]);
         settings.max_deliveries = 1_000;
         let scene = Scene::open(kind, settings).await;
@@ -247,7 +248,7 @@ async fn hand_outs_are_counted_up_to_fifteen_and_the_token_changes_all_the_same(
 
 #[tokio::test]
 async fn limit_zero_only_looks() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&[])).await;
         scene.track("a", 0).await;
         let looked = scene.claim_some("main", 0).await;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use forewarn::model::{Class, Failure, Mode, OnRearm};
-use forewarn::store::{Change, ParkedQuery, Requeued, Settled, Shelf, Store, Verdict};
+use forewarn::store::{Change, ParkedQuery, Requeued, Settled, Shelf, Verdict};
 
-use crate::harness::servers;
+use crate::ground::grounds;
 use crate::operation::START;
 use crate::scene::{MINUTE, Scene, failing, id, reminding, route, said, words};
 
@@ -13,7 +13,7 @@ const SILENCE: [&str; 0] = [];
 
 #[tokio::test]
 async fn a_parked_cleanup_comes_back_with_its_payload_whatever_its_bytes() {
-    for kind in servers() {
+    for kind in grounds() {
         for (shelf, verdict, answer) in
             [(Shelf::Dead, Verdict::Dead, Settled::Dead), (Shelf::Review, Verdict::Review, Settled::Review)]
         {
@@ -48,7 +48,7 @@ async fn a_parked_cleanup_comes_back_with_its_payload_whatever_its_bytes() {
 
 #[tokio::test]
 async fn a_parked_notice_that_is_void_by_now_stays_parked() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m", "1m"])).await;
         for (text, at) in [("armed", 0), ("open", 0), ("late", 10 * MINUTE), ("moved", 10 * MINUTE)] {
             scene.track_as(Mode::Upsert, text, at + 20 * MINUTE, None).await;
@@ -73,7 +73,7 @@ async fn a_parked_notice_that_is_void_by_now_stays_parked() {
 
 #[tokio::test]
 async fn a_parked_reminder_comes_back_while_it_may_still_speak() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"])).await;
         scene.track_as(Mode::Upsert, "a", 30 * MINUTE, Some("who")).await;
         scene.at(20 * MINUTE);
@@ -89,7 +89,7 @@ async fn a_parked_reminder_comes_back_while_it_may_still_speak() {
 
 #[tokio::test]
 async fn where_lives_own_their_resources_a_parked_cleanup_comes_back_in_any_case() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut settings = reminding(&[]);
         settings.on_rearm = OnRearm::Deliver;
         let mut scene = Scene::open(kind, settings).await;
@@ -106,7 +106,7 @@ async fn where_lives_own_their_resources_a_parked_cleanup_comes_back_in_any_case
 
 #[tokio::test]
 async fn parked_notices_are_listed_oldest_first_in_pages_and_by_route_and_event() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::with_routes(kind, reminding(&[]).shards(3), &["main", "mail"]).await;
         for n in 0..7 {
             scene.at(n * 1_000);
@@ -135,7 +135,7 @@ async fn parked_notices_are_listed_oldest_first_in_pages_and_by_route_and_event(
 
 #[tokio::test]
 async fn discarded_notices_are_gone() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, reminding(&[])).await;
         scene.track("a", 0).await;
         scene.fail(&scene.claim().await, Verdict::Dead).await;
@@ -149,7 +149,7 @@ async fn discarded_notices_are_gone() {
 
 #[tokio::test]
 async fn a_notice_parked_for_a_route_that_is_gone_cannot_come_back() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::with_routes(kind, reminding(&[]), &["main", "mail"]).await;
         scene.track("a", 0).await;
         scene.fail_on("mail", &scene.claim_on("mail").await, Verdict::Dead).await;
@@ -164,7 +164,7 @@ async fn a_notice_parked_for_a_route_that_is_gone_cannot_come_back() {
 
 #[tokio::test]
 async fn only_the_last_ten_failures_are_kept() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&[])).await;
         scene.track("a", 0).await;
         for n in 1..=15 {

@@ -176,3 +176,105 @@ fn led(member: &[u8]) -> (i64, Bytes) {
     let colon = member.iter().position(|byte| *byte == b':').expect("a lead and an id");
     (text(&member[..colon]).parse().expect("a lead"), member[colon + 1..].to_vec())
 }
+
+impl Snapshot {
+    /// The same of a file, by its documented tables.
+    pub(crate) fn read_file(connection: &rusqlite::Connection, namespace: &str, routes: &[String]) -> Self {
+        let key: i64 = connection
+            .query_row("SELECT key FROM namespace WHERE name = ?1", [namespace], |row| row.get(0))
+            .expect("a namespace");
+        let mut snapshot = Self::default();
+        let kind = |kind: i64| match kind {
+            0 => crate::words::Kind::Expired,
+            -1 => crate::words::Kind::Ended,
+            lead => crate::words::Kind::Reminder(lead),
+        };
+        let mut each = |sql: &str, take: &mut dyn FnMut(&mut Self, &rusqlite::Row<'_>) -> rusqlite::Result<()>| {
+            let mut statement = connection.prepare_cached(sql).expect("a good query");
+            let mut rows = statement.query([key]).expect("rows");
+            while let Some(row) = rows.next().expect("a row") {
+                take(&mut snapshot, row).expect("columns");
+            }
+        };
+        each("SELECT id, expires_at FROM armed WHERE namespace = ?1", &mut |snapshot, row| {
+            snapshot.armed.insert(row.get(0)?, Score::ms(row.get(1)?));
+            Ok(())
+        });
+        each("SELECT lead, expires_at, id FROM cursor WHERE namespace = ?1", &mut |snapshot, row| {
+            let frontier = Frontier { score: Score::ms(row.get(1)?), member: row.get(2)? };
+            snapshot.frontiers.insert((0, row.get(0)?), frontier);
+            Ok(())
+        });
+        each("SELECT lead, id, expires_at FROM skip WHERE namespace = ?1", &mut |snapshot, row| {
+            snapshot.silent.insert((row.get(0)?, row.get(1)?), Score::ms(row.get(2)?));
+            Ok(())
+        });
+        each("SELECT lead, id, until FROM crossed WHERE namespace = ?1", &mut |snapshot, row| {
+            snapshot.crossed.insert((row.get(0)?, row.get(1)?), row.get(2)?);
+            Ok(())
+        });
+        each("SELECT id, bytes FROM payload WHERE namespace = ?1", &mut |snapshot, row| {
+            snapshot.payloads.insert(row.get(0)?, row.get(1)?);
+            Ok(())
+        });
+        each("SELECT id, expires_at, kind, bytes FROM cleanup_payload WHERE namespace = ?1", &mut |snapshot, row| {
+            let notice = Notice::new(kind(row.get(2)?), Score::ms(row.get(1)?), &row.get::<_, Bytes>(0)?);
+            snapshot.payloads.insert(notice.to_bytes(), row.get(3)?);
+            Ok(())
+        });
+        each("SELECT id, kind, expires_at, recurs FROM open WHERE namespace = ?1", &mut |snapshot, row| {
+            let open = Open { kind: kind(row.get(1)?), e: Score::ms(row.get(2)?), recurs: row.get(3)? };
+            snapshot.open.insert(row.get(0)?, open);
+            Ok(())
+        });
+        each("SELECT id, period FROM every WHERE namespace = ?1", &mut |snapshot, row| {
+            snapshot.every.insert(row.get(0)?, row.get::<_, String>(1)?.parse().unwrap_or(-1));
+            Ok(())
+        });
+        for route in routes {
+            snapshot.queues.insert(route.clone(), BTreeMap::new());
+        }
+        let mut each = |sql: &str, take: &mut dyn FnMut(&mut Self, &rusqlite::Row<'_>) -> rusqlite::Result<()>| {
+            let mut statement = connection.prepare_cached(sql).expect("a good query");
+            let mut rows = statement.query([key]).expect("rows");
+            while let Some(row) = rows.next().expect("a row") {
+                take(&mut snapshot, row).expect("columns");
+            }
+        };
+        each(
+            "SELECT route, id, expires_at, kind, at, hand_outs, claim, failures FROM due WHERE namespace = ?1",
+            &mut |snapshot, row| {
+                let route: String = row.get(0)?;
+                let notice = Notice::new(kind(row.get(3)?), Score::ms(row.get(2)?), &row.get::<_, Bytes>(1)?);
+                if let Some(json) = row.get::<_, Option<String>>(7)? {
+                    let json: Json = serde_json::from_str(&json).expect("a failure record");
+                    snapshot.records.insert((route.clone(), notice.clone()), json.record());
+                }
+                let queue = snapshot.queues.get_mut(&route).expect("a route of the namespace");
+                queue.insert(notice, (row.get(4)?, row.get(5)?, row.get(6)?));
+                Ok(())
+            },
+        );
+        each(
+            "SELECT shelf, route, id, expires_at, kind, parked_at, payload, failures FROM parked WHERE namespace = ?1",
+            &mut |snapshot, row| {
+                let place = if row.get::<_, String>(0)? == "dead" { Place::Dead } else { Place::Review };
+                let notice = Notice::new(kind(row.get(4)?), Score::ms(row.get(3)?), &row.get::<_, Bytes>(2)?);
+                let json: Json = serde_json::from_str(&row.get::<_, String>(7)?).expect("a failure record");
+                let Record { failures, lapses } = json.record();
+                let stored = Stored { at: row.get(5)?, payload: row.get(6)?, failures, lapses };
+                snapshot.parked.insert((place, row.get(1)?, notice), stored);
+                Ok(())
+            },
+        );
+        each("SELECT claims FROM namespace WHERE key = ?1", &mut |snapshot, row| {
+            snapshot.claims.insert(0, row.get(0)?);
+            Ok(())
+        });
+        each("SELECT name, wake_at FROM route WHERE namespace = ?1 AND wake_at IS NOT NULL", &mut |snapshot, row| {
+            snapshot.wake_at.insert((0, row.get(0)?), row.get(1)?);
+            Ok(())
+        });
+        snapshot
+    }
+}

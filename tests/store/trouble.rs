@@ -2,7 +2,7 @@
 
 use forewarn::model::{ExpiresAt, Mode, Renew, Track};
 use forewarn::store::{
-    Claims, Expired, Next, ParkedQuery, Removed, Renewed, Settled, Shelf, Store, StoreError, Tracked, Verdict,
+    Claims, Expired, Next, ParkedQuery, Removed, Renewed, Settled, Shelf, StoreError, Tracked, Verdict,
 };
 
 use crate::harness::{Server, servers};

@@ -2,8 +2,9 @@
 //! (V1 to V6).
 
 use forewarn::model::{ExpiresAt, Id, Mode, Renew, Track};
-use forewarn::store::{Removed, Renewed, Settled, Store, Tracked};
+use forewarn::store::{Removed, Renewed, Settled, Tracked};
 
+use crate::ground::grounds;
 use crate::harness::servers;
 use crate::operation::START;
 use crate::scene::{MINUTE, Scene, due_at, id, reminding, words};
@@ -46,7 +47,7 @@ fn strange_ids() -> Vec<Vec<u8>> {
 
 #[tokio::test]
 async fn an_id_may_be_any_bytes() {
-    for kind in servers() {
+    for kind in grounds() {
         for shards in [1, 3] {
             let mut scene = Scene::open(kind, reminding(&["10m"]).shards(shards)).await;
             let ids: Vec<Id> = strange_ids().into_iter().map(|bytes| Id::new(bytes).unwrap()).collect();
@@ -89,7 +90,7 @@ async fn an_id_may_be_any_bytes() {
 
 #[tokio::test]
 async fn an_expiry_may_stand_at_either_edge_of_the_range() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"])).await;
         let (first, last) = (ExpiresAt::MIN_MS - START, ExpiresAt::MAX_MS - START);
         // V4
@@ -209,7 +210,7 @@ async fn a_raw_id_that_is_none_disturbs_nobody() {
 
 #[tokio::test]
 async fn a_payload_over_the_limit_is_rejected_alone_and_nothing_is_written_for_it() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, reminding(&["10m"])).await;
         scene.track_as(Mode::Upsert, "a", 30 * MINUTE, Some("who")).await;
         let before = scene.keyspace().await;

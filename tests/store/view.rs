@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use forewarn::model::Mode;
-use forewarn::store::{DeliveryState, ListQuery, Store, Verdict};
+use forewarn::store::{DeliveryState, ListQuery, Verdict};
 
+use crate::ground::grounds;
 use crate::harness::servers;
 use crate::operation::START;
 use crate::scene::{MINUTE, Scene, id, reminding};
 
 #[tokio::test]
 async fn a_list_goes_by_expiry_and_then_by_the_bytes_of_the_id() {
-    for kind in servers() {
+    for kind in grounds() {
         for shards in [1, 4] {
             let scene = Scene::open(kind, reminding(&[]).shards(shards)).await;
             let texts = ["b", "a", "B", "_", "-", "~", "a ", "é"];
@@ -54,8 +55,7 @@ async fn show_tells_everything_known_of_an_id() {
         let mut scene = Scene::with_routes(kind, reminding(&["10m"]), &["main", "mail"]).await;
         assert_eq!(scene.show("a").await, None);
         scene.track_as(Mode::Upsert, "a", 30 * MINUTE, Some("who")).await;
-        let every = scene.key("every");
-        let _: i64 = scene.raw(&["HSET", &every, "a", "cron:0 0 * * *"]).await;
+        scene.recur("a", "cron:0 0 * * *").await;
         scene.at(20 * MINUTE);
         let claims = scene.claim().await;
         scene.fail(&claims, Verdict::RetryAfter(Duration::from_secs(7))).await;
@@ -83,7 +83,7 @@ async fn show_tells_everything_known_of_an_id() {
 
 #[tokio::test]
 async fn stats_count_what_there_is_and_what_has_been() {
-    for kind in servers() {
+    for kind in grounds() {
         for shards in [1, 3] {
             let scene = Scene::with_routes(kind, reminding(&["10m"]).shards(shards), &["main", "mail"]).await;
             for (text, minutes) in [("a", 0), ("b", 0), ("c", 0), ("d", 10), ("e", 60)] {
@@ -110,7 +110,7 @@ async fn stats_count_what_there_is_and_what_has_been() {
 
 #[tokio::test]
 async fn looking_writes_nothing() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, reminding(&["10m"]).shards(3)).await;
         for n in 0..9 {
             scene.track(&format!("a{n}"), n * MINUTE).await;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use forewarn::store::{Next, Shelf, Store, Verdict, Wakeups};
+use forewarn::store::{Next, Shelf, Verdict, Wakeups};
 use futures::StreamExt;
 
-use crate::harness::{servers, within};
+use crate::ground::grounds;
+use crate::harness::within;
 use crate::operation::START;
 use crate::scene::{MINUTE, Scene, due_at, reminding};
 
@@ -27,7 +28,7 @@ async fn sleep(scene: &Scene, name: &str) -> Option<i64> {
 
 #[tokio::test]
 async fn the_next_due_instant_is_exact() {
-    for kind in servers() {
+    for kind in grounds() {
         for shards in [1, 3] {
             let scene = Scene::open(kind, reminding(&["10m", "1m"]).grace(Duration::from_secs(7)).shards(shards)).await;
             assert_eq!(sleep(&scene, "main").await, None);
@@ -49,7 +50,7 @@ async fn the_next_due_instant_is_exact() {
 
 #[tokio::test]
 async fn a_sleeping_worker_is_woken_for_what_comes_earlier() {
-    for kind in servers() {
+    for kind in grounds() {
         for shards in [1, 3] {
             let scene = Scene::open(kind, reminding(&["10m"]).shards(shards)).await;
             sleep(&scene, "main").await;
@@ -68,7 +69,7 @@ async fn a_sleeping_worker_is_woken_for_what_comes_earlier() {
 
 #[tokio::test]
 async fn whatever_brings_something_forward_wakes() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&[])).await;
         let mut wakeups = scene.store.wakeups(&scene.name).await.unwrap();
         for text in ["a", "b", "c"] {
@@ -106,7 +107,7 @@ async fn whatever_brings_something_forward_wakes() {
 
 #[tokio::test]
 async fn a_worker_sleeps_no_longer_than_the_store_knows() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&[])).await;
         scene.track("a", 500).await;
         sleep(&scene, "main").await;
@@ -121,7 +122,7 @@ async fn a_worker_sleeps_no_longer_than_the_store_knows() {
 
 #[tokio::test]
 async fn an_idle_claim_writes_nothing() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, reminding(&["10m", "1m"])).await;
         scene.track("a", 60 * MINUTE).await;
         sleep(&scene, "main").await;

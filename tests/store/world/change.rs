@@ -1,7 +1,7 @@
 //! Changes of leads and routes, and pauses.
 
 use forewarn::model::{Name, Pause};
-use forewarn::store::{Change, Store};
+use forewarn::store::Change;
 
 use super::{World, lane, route, settings};
 use crate::operation::{LEADS, Op, ROUTES};

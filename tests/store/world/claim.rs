@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use forewarn::model::{Class, Failure, Name};
-use forewarn::store::{Failing, Next, ParkedQuery, Shelf, Store, Token, Verdict};
+use forewarn::store::{Failing, Next, ParkedQuery, Shelf, Token, Verdict};
 
 use super::{Held, World, ms, same};
 use crate::ledger::Hand;

@@ -5,6 +5,8 @@ mod claim;
 mod set;
 mod view;
 
+pub(crate) use set::{RAW_EVERY, RAW_REMOVE, RAW_SET};
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
@@ -16,11 +18,10 @@ use std::{
 };
 
 use forewarn::model::{ExpiresAt, Id, LeadTime, Name, OnRearm, Route, Settings};
-use forewarn::store::redis::{RedisOptions, RedisStore};
 use forewarn::store::{Change, Store, Token};
-use redis::aio::MultiplexedConnection;
 
-use crate::harness::{self, Server};
+use crate::ground::{Ground, Peer};
+use crate::harness;
 use crate::ledger::{Hand, Ledger};
 use crate::model::Model;
 use crate::operation::{Case, IDS, LEADS, Op, ROUTES, START, TOLERANCE, Verb};
@@ -29,17 +30,16 @@ use crate::words::{Bytes, Lane, Rules, Stopped};
 
 /// A store under virtual time, and a connection of its own to its server.
 pub(crate) struct Bench {
-    pub(crate) store: RedisStore,
-    pub(crate) connection: MultiplexedConnection,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) peer: Peer,
     pub(crate) clock: Arc<AtomicI64>,
 }
 
 impl Bench {
-    pub(crate) async fn open(server: &Server) -> Self {
+    pub(crate) async fn open(ground: impl Into<Ground<'_>>) -> Self {
         let clock = Arc::new(AtomicI64::new(START));
-        let options = RedisOptions { manual_clock: Some(Arc::clone(&clock)), ..RedisOptions::default() };
-        let store = RedisStore::open(&server.url(), options).await.expect("the test's own server answers");
-        Self { store, connection: server.connection().await, clock }
+        let (store, peer) = ground.into().open(&clock).await;
+        Self { store, peer, clock }
     }
 }
 
@@ -146,7 +146,7 @@ impl<'a> World<'a> {
             min_repeat: case.min_repeat,
             tolerance: TOLERANCE,
             max_deliveries: case.max_deliveries,
-            shards: case.shards,
+            shards: if matches!(bench.peer, Peer::File(..)) { 1 } else { case.shards },
         };
         let lanes: Vec<Lane> = (case.routes.iter().zip(ROUTES))
             .map(|((reminders, cleanups, only), name)| lane(name, *reminders, *cleanups, *only))
@@ -225,7 +225,12 @@ impl<'a> World<'a> {
 
     async fn snapshot(&mut self) -> Snapshot {
         let routes: Vec<String> = self.model.lanes.iter().map(|lane| lane.name.clone()).collect();
-        Snapshot::read(&mut self.bench.connection, self.name.as_str(), self.model.rules.shards, &routes).await
+        match &mut self.bench.peer {
+            Peer::Server(connection) => {
+                Snapshot::read(connection, self.name.as_str(), self.model.rules.shards, &routes).await
+            }
+            Peer::File(connection, _) => Snapshot::read_file(connection, self.name.as_str(), &routes),
+        }
     }
 
     fn move_clock(&mut self, by: i64) {

@@ -1,9 +1,9 @@
 //! Sets, removals and raw writes.
 
 use forewarn::model::{ExpiresAt, Renew, Track};
-use forewarn::store::Store;
 
 use super::{World, bytes, expiry, id, same};
+use crate::ground::Peer;
 use crate::operation::Op;
 use crate::snapshot::key;
 use crate::words::{Score, shard_of};
@@ -105,6 +105,29 @@ impl World<'_> {
         let id = id(index);
         let shard = shard_of(id.as_bytes(), self.model.rules.shards);
         self.raw.insert(id.as_bytes().to_vec());
+        if let Peer::File(connection, _) = &self.bench.peer {
+            let name = self.name.as_str();
+            let run = |sql: &str, value: String| {
+                connection.execute(sql, (name, id.as_bytes(), value)).expect("a row");
+            };
+            match op {
+                Op::RawSet { ttl, .. } => {
+                    let e = self.model.now + ttl;
+                    self.model.raw_set(id.as_bytes(), Score::ms(e));
+                    run(RAW_SET, e.to_string());
+                }
+                Op::RawRemove { .. } => {
+                    self.model.raw_remove(id.as_bytes());
+                    run(RAW_REMOVE, String::new());
+                }
+                Op::Every { period, .. } => {
+                    self.model.every.insert(id.as_bytes().to_vec(), *period);
+                    run(RAW_EVERY, period.to_string());
+                }
+                _ => {}
+            }
+            return;
+        }
         let mut raw = redis::cmd(command);
         raw.arg(key("fw", self.name.as_str(), shard, key_name));
         match op {
@@ -126,6 +149,15 @@ impl World<'_> {
                 raw.arg(id.as_bytes());
             }
         }
-        let () = raw.query_async(&mut self.bench.connection).await.expect("a raw write");
+        let Peer::Server(connection) = &mut self.bench.peer else { return };
+        let () = raw.query_async(connection).await.expect("a raw write");
     }
 }
+
+pub(crate) const RAW_SET: &str = "INSERT INTO armed (namespace, id, expires_at)
+    SELECT key, ?2, CAST(?3 AS INTEGER) FROM namespace WHERE name = ?1
+    ON CONFLICT DO UPDATE SET expires_at = excluded.expires_at";
+pub(crate) const RAW_REMOVE: &str = "DELETE FROM armed WHERE namespace = (SELECT key FROM namespace WHERE name = ?1)
+    AND id = ?2 AND ?3 = ''";
+pub(crate) const RAW_EVERY: &str = "INSERT OR REPLACE INTO every (namespace, id, period)
+    SELECT key, ?2, ?3 FROM namespace WHERE name = ?1";

@@ -1,6 +1,6 @@
 //! What list, show and stats tell, against the model.
 
-use forewarn::store::{DeliveryState, ListQuery, Store};
+use forewarn::store::{DeliveryState, ListQuery};
 
 use super::{World, id, same};
 use crate::model::{Delivery, Place};
