@@ -187,8 +187,8 @@ impl Meter {
         self.said = tenths(rows, total);
         match &self.bar {
             Some(bar) => {
-                bar.set_length(total);
                 bar.set_message(format!("{} {what}", self.namespace));
+                bar.set_length(total);
                 bar.set_position(rows);
             }
             None => self.tell(format_args!("{what}, {rows} of {total}")),

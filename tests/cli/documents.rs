@@ -103,7 +103,13 @@ fn the_documented_rights_are_enough() {
     place.run(&["remove", "NS", "b"]).done();
     place.run(&["namespace", "pause", "NS"]).done();
     place.run(&["namespace", "list"]).done();
-    place.run(&["namespace", "forget", "NS"]).done();
+    let directory = tempfile::tempdir().unwrap();
+    let file = format!("sqlite:{}", directory.path().join("forewarn.db").display());
+    for (from, to) in [(&place.url, &file), (&file, &place.url)] {
+        let ended = place.run(&["store", "copy", from, to, "--namespace", "NS", "--pause"]);
+        assert_eq!(ended.code, 0, "{ended:?}");
+        place.run(&["namespace", "forget", "NS", "--force"]).done();
+    }
     assert_eq!(
         end({
             let mut demo = place.command();
