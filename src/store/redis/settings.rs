@@ -99,7 +99,7 @@ impl RedisStore {
         if let Some(settings) = &change.settings {
             settings.check()?;
         }
-        for _ in 0..super::MAX_RELOADS {
+        for _ in 0..super::ask::MAX_RELOADS {
             let present = self.present(namespace).await?;
             let (settings, routes) = merge(namespace, change, present.as_deref())?;
             if let Some(present) = &present

@@ -109,7 +109,10 @@ impl RedisStore {
         let calls: Vec<_> = scope
             .keys
             .iter()
-            .map(|keys| super::Call { keys: std::sync::Arc::clone(keys), args: scope.args(self.manual_now(), []) })
+            .map(|keys| super::connection::Call {
+                keys: std::sync::Arc::clone(keys),
+                args: scope.args(self.manual_now(), []),
+            })
             .collect();
         for reply in self.connection.run(&scripts::STATS, &calls).await? {
             let mut fields = reader.list(reply?)?.into_iter().skip(1);
