@@ -9,6 +9,7 @@ mod harness;
 mod cleanup;
 mod crowd;
 mod deadline;
+mod fence;
 mod ground;
 mod histories;
 mod ledger;

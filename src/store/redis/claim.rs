@@ -156,8 +156,8 @@ impl RedisStore {
         let mut suspects = Vec::new();
         for (at, (fence, notice)) in parts.into_iter().enumerate() {
             let (queued, armed, entry) = (number(read()?), number(read()?), read()?);
-            let is_current =
-                queued.is_some_and(|queued| (queued.rem_euclid(1.0) * 1024.0 - f64::from(fence)).abs() < 0.5);
+            let is_current = fence % 64 != 0
+                && queued.is_some_and(|queued| (queued.rem_euclid(1.0) * 1024.0 - f64::from(fence)).abs() < 0.5);
             let looks_valid = match reader.notice(notice)?.kind {
                 Kind::Reminder(_) => armed.is_some_and(|armed| stored_e(notice) == Some(armed)),
                 Kind::Cleanup(_) => {
