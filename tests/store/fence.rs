@@ -64,6 +64,18 @@ async fn two_lives_that_end_at_the_same_instant_are_one_notice() {
         scene.track("a", 4 * MINUTE).await;
         let claims = scene.claim().await;
         assert_eq!(words(&claims), ["expired a"]);
+        // The same instant once more, while a worker holds it: swept, and ended by hand.
+        scene.track("a", 4 * MINUTE).await;
+        assert_eq!(scene.heard().await, [""; 0]);
+        assert_eq!(scene.ack(&claims).await, [Settled::Settled]);
+
+        scene.track("b", 9 * MINUTE).await;
+        scene.expire("b").await;
+        let claims = scene.claim().await;
+        assert_eq!(words(&claims), ["ended b"]);
+        scene.track("b", 9 * MINUTE).await;
+        scene.expire("b").await;
+        assert_eq!(scene.heard().await, [""; 0]);
         assert_eq!(scene.ack(&claims).await, [Settled::Settled]);
     }
 }
