@@ -40,6 +40,11 @@ pub(crate) fn split_token(token: &Token) -> Option<(u32, &[u8])> {
     Some((fence, &bytes[colon + 1..]))
 }
 
+/// The bytes of the id in a token. What is no token has none and goes to some shard, which calls it stale.
+pub(crate) fn id_of_token(token: &Token) -> &[u8] {
+    split_token(token).and_then(|(_, notice)| id_of_notice(notice)).unwrap_or_default()
+}
+
 /// A score or expiry as a whole number, its fraction cut.
 pub(crate) fn whole(text: &str) -> Option<i64> {
     if let Ok(number) = text.parse() {

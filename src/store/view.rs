@@ -122,3 +122,26 @@ pub struct Counters {
     /// Ids moved to quarantine.
     pub quarantined: u64,
 }
+
+impl Counters {
+    /// Adds to the total of this name; what a newer version counts is left out.
+    pub(crate) fn add(&mut self, name: &str, value: u64) {
+        let Counters { handed_out, acked, failed, lapsed, dead, review, dropped, quarantined } = self;
+        let Dropped { superseded, expired, coalesced, lead } = dropped;
+        let counter = match name {
+            "handed_out" => handed_out,
+            "acked" => acked,
+            "failed" => failed,
+            "lapsed" => lapsed,
+            "dead" => dead,
+            "review" => review,
+            "superseded" => superseded,
+            "expired" => expired,
+            "coalesced" => coalesced,
+            "lead" => lead,
+            "quarantined" => quarantined,
+            _ => return,
+        };
+        *counter += value;
+    }
+}

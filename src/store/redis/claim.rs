@@ -5,7 +5,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 use redis::{Pipeline, Value};
 
 use crate::model::{Kind, Name, Notice, span_ms};
-use crate::store::notation::{id_of_notice, split_token, whole, write_token};
+use crate::store::notation::{id_of_notice, id_of_token, split_token, whole, write_token};
 use crate::store::recurrence::next_by_cron;
 use crate::store::{Checked, Claim, Claims, Dropped, Next, StoreError, Token};
 
@@ -125,7 +125,7 @@ impl RedisStore {
             Ok(scope.args(self.manual_now(), std::iter::once(number(scope.route_number(route)?)).chain(own)))
         };
         let checked =
-            self.ask_each(namespace, &scripts::RECHECK, &asked, |token| token_id(token), args, decode).await?;
+            self.ask_each(namespace, &scripts::RECHECK, &asked, |token| id_of_token(token), args, decode).await?;
         for (at, answer) in suspects.into_iter().zip(checked) {
             answers[at] = answer;
         }
@@ -211,10 +211,6 @@ fn share(limit: u32, shards: u16, shard: u16, turn: usize) -> u32 {
     let turn = u32::try_from(turn % usize::try_from(shards).unwrap_or(1)).unwrap_or_default();
     let place = (u32::from(shard) + shards - turn) % shards;
     limit / shards + u32::from(place < limit % shards)
-}
-
-fn token_id(token: &Token) -> &[u8] {
-    split_token(token).and_then(|(_, notice)| id_of_notice(notice)).unwrap_or_default()
 }
 
 /// The expiry in a stored notice, compared as a number.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::model::{Name, span_ms};
-use crate::store::notation::{id_of_notice, split_token, whole};
+use crate::store::notation::{id_of_token, whole};
 use crate::store::{Failing, Settled, StoreError, Token, Verdict};
 
 use super::{
@@ -31,11 +31,11 @@ impl RedisStore {
                 configured.settings.on_rearm.as_str().into(),
                 number(scope.route_number(route)?),
             ];
-            own.extend(chunk.iter().map(|token| token.as_bytes().to_vec()));
+            own.extend(bytes(chunk));
             Ok(own)
         };
         let decode = |value| Ok(if reader.number(value)? == 1 { Settled::Settled } else { Settled::Stale });
-        self.ask_each(namespace, &scripts::ACK, tokens, token_id, args, decode).await
+        self.ask_each(namespace, &scripts::ACK, tokens, id_of_token, args, decode).await
     }
 
     pub(super) async fn fail_all(
@@ -55,7 +55,7 @@ impl RedisStore {
             namespace,
             &scripts::FAIL,
             failing,
-            |failing| token_id(&failing.token),
+            |failing| id_of_token(&failing.token),
             args,
             |word| settled(reader, word),
         )
@@ -72,11 +72,10 @@ impl RedisStore {
         self.scope_of_route(namespace, route).await?;
         let reader = self.reader(namespace);
         let args = |scope: &Scope, chunk: &[&Token]| {
-            let mut own = vec![number(scope.route_number(route)?), number(span_ms(lease))];
-            own.extend(chunk.iter().map(|token| token.as_bytes().to_vec()));
-            Ok(scope.args(self.manual_now(), own))
+            let own = [number(scope.route_number(route)?), number(span_ms(lease))];
+            Ok(scope.args(self.manual_now(), own.into_iter().chain(bytes(chunk))))
         };
-        self.ask_each(namespace, &scripts::EXTEND, tokens, token_id, args, |word| settled(reader, word)).await
+        self.ask_each(namespace, &scripts::EXTEND, tokens, id_of_token, args, |word| settled(reader, word)).await
     }
 
     pub(super) async fn release_all(
@@ -88,17 +87,16 @@ impl RedisStore {
         self.scope_of_route(namespace, route).await?;
         let reader = self.reader(namespace);
         let args = |scope: &Scope, chunk: &[&Token]| {
-            let mut own = vec![number(scope.route_number(route)?)];
-            own.extend(chunk.iter().map(|token| token.as_bytes().to_vec()));
-            Ok(scope.args(self.manual_now(), own))
+            let own = [number(scope.route_number(route)?)];
+            Ok(scope.args(self.manual_now(), own.into_iter().chain(bytes(chunk))))
         };
-        self.ask_each(namespace, &scripts::RELEASE, tokens, token_id, args, |word| settled(reader, word)).await
+        self.ask_each(namespace, &scripts::RELEASE, tokens, id_of_token, args, |word| settled(reader, word)).await
     }
 }
 
-/// A token that is none has no id and goes to some shard, which calls it stale.
-fn token_id(token: &Token) -> &[u8] {
-    split_token(token).and_then(|(_, notice)| id_of_notice(notice)).unwrap_or_default()
+/// Tokens as scripts read them.
+fn bytes(tokens: &[&Token]) -> impl Iterator<Item = Vec<u8>> {
+    tokens.iter().map(|token| token.as_bytes().to_vec())
 }
 
 /// One failure as the script reads it.

@@ -5,7 +5,7 @@ use redis::Pipeline;
 use crate::model::{Id, Name, Paused, span_ms};
 use crate::store::notation::whole;
 use crate::store::{
-    Counters, DeadlineView, DeliveryState, DeliveryView, Dropped, ListQuery, Listed, RouteStats, Stats, StoreError,
+    Counters, DeadlineView, DeliveryState, DeliveryView, ListQuery, Listed, RouteStats, Stats, StoreError,
 };
 
 use super::{
@@ -132,7 +132,7 @@ impl RedisStore {
             }
             let mut counters = reader.list(field())?.into_iter();
             while let Some(name) = counters.next() {
-                count(&mut stats.counters, &reader.text(name)?, reader.count(counters.next().unwrap_or_default())?);
+                stats.counters.add(&reader.text(name)?, reader.count(counters.next().unwrap_or_default())?);
             }
         }
         Ok(stats)
@@ -177,24 +177,4 @@ fn delivery(
     };
     let at_ms = whole(&score.floor().to_string()).unwrap_or_default();
     Ok(DeliveryView { route, notice, state, at_ms, hand_outs: u8::try_from(fence / 64).unwrap_or(15), failures })
-}
-
-fn count(counters: &mut Counters, name: &str, value: u64) {
-    let Counters { handed_out, acked, failed, lapsed, dead, review, dropped, quarantined } = counters;
-    let Dropped { superseded, expired, coalesced, lead } = dropped;
-    let counter = match name {
-        "handed_out" => handed_out,
-        "acked" => acked,
-        "failed" => failed,
-        "lapsed" => lapsed,
-        "dead" => dead,
-        "review" => review,
-        "superseded" => superseded,
-        "expired" => expired,
-        "coalesced" => coalesced,
-        "lead" => lead,
-        "quarantined" => quarantined,
-        _ => return,
-    };
-    *counter += value;
 }

@@ -3,9 +3,7 @@
 use rusqlite::Row;
 
 use crate::model::{Id, Name, Paused, span_ms};
-use crate::store::{
-    Counters, DeadlineView, DeliveryState, DeliveryView, Dropped, ListQuery, Listed, RouteStats, Stats,
-};
+use crate::store::{Counters, DeadlineView, DeliveryState, DeliveryView, ListQuery, Listed, RouteStats, Stats};
 
 use super::{delivery::Key, error::Fault, failure::Failures, operation::Operation};
 
@@ -100,7 +98,7 @@ impl Operation<'_> {
             Ok((row.get::<_, String>(0)?, row.get(1)?))
         })?;
         for (name, value) in counters {
-            add(&mut stats.counters, &name, value);
+            stats.counters.add(&name, value);
         }
         Ok(stats)
     }
@@ -128,23 +126,4 @@ impl Operation<'_> {
             paused: paused.unwrap_or_default(),
         })
     }
-}
-
-fn add(counters: &mut Counters, name: &str, value: u64) {
-    let Counters { handed_out, acked, failed, lapsed, dead, review, dropped, quarantined: _ } = counters;
-    let Dropped { superseded, expired, coalesced, lead } = dropped;
-    let counter = match name {
-        "handed_out" => handed_out,
-        "acked" => acked,
-        "failed" => failed,
-        "lapsed" => lapsed,
-        "dead" => dead,
-        "review" => review,
-        "superseded" => superseded,
-        "expired" => expired,
-        "coalesced" => coalesced,
-        "lead" => lead,
-        _ => return,
-    };
-    *counter += value;
 }
