@@ -102,10 +102,12 @@ if share[1] + share[2] + share[3] > 0 then c = 1 + call('HINCRBY', meta, 'claims
 local counts = { superseded = 0, expired = 0, coalesced = 0, lead = 0, lapsed = 0, dead = 0 }
 local again, first, payload_keys = {}, {}, {}
 local leased_again, leased_first = {}, {}                  -- pairs for ZADD of this route's queue
+local lease_end = {}                                       -- n -> score: the same for all that are handed out for the n-th time
 local function lease(leased, notice, n, id)
-  leased[#leased + 1] = due_score(now + lease_ms, n, c)
-  leased[#leased + 1] = notice
-  payload_keys[#payload_keys + 1] = is_cleanup(notice) and notice or id
+  if not lease_end[n] then lease_end[n] = due_score(now + lease_ms, n, c) end
+  local at = #leased
+  leased[at + 1], leased[at + 2] = lease_end[n], notice
+  if payload_size > 0 then payload_keys[#payload_keys + 1] = is_cleanup(notice) and notice or id end
 end
 
 -- 1. What waits in the queue: ready, retried, or lapsed because its worker vanished.
