@@ -60,13 +60,28 @@ if bad_size > 0 and limit > 0 then                         -- ids that are armed
   if #back > 0 then call('ZREM', bad, unpack(back)) end
 end
 
+-- Key-backed: first the keys behind what is due are looked at.
+local due_limit, cleanup_limit = '(' .. text(now + 1), text(now - grace_ms)
+if keyed then cleanup_limit = '(' .. cleanup_limit end     -- W4: at the very instant the key is still there
+if low_unsorted > 0 then cleanup_limit = '0' end           -- quarantine still holding some back: only what stands before them
+local seen, foreign
+if keyed and limit > 0 then
+  seen, foreign = keyed.look_at_due(queue, limit, due_limit, sweeps_cleanups and cleanup_limit, sweeps_reminders)
+  quarantined = quarantined + foreign
+end
+-- How many of the swept may be taken: those that were seen, up to the first that was not.
+local is_held_back = false
+local function agreed(swept, count)
+  for j = 1, seen and count or 0 do
+    if not seen[swept[2 * j - 1]] then is_held_back = true; return j - 1 end
+  end
+  return count
+end
+
 -- How much is due of each class.
-local due_limit = '(' .. text(now + 1)
 local hands_any = hands_reminders or hands_cleanups
 local in_queue, in_leads, in_exp = hands_any and call('ZCOUNT', queue, '-inf', due_limit) or 0, 0, 0
-if sweeps_cleanups then                                    -- quarantine still holding some back: only what stands before them
-  in_exp = call('ZCOUNT', exp, '-inf', low_unsorted > 0 and '0' or text(now - grace_ms))
-end
+if sweeps_cleanups then in_exp = call('ZCOUNT', exp, '-inf', cleanup_limit) end
 local cursors_are_old = false
 for i = 1, lead_count do
   local lead = leads[i]
@@ -208,6 +223,7 @@ for i = 1, lead_count do
   if take > 0 then
     room_left = room_left - take
     local swept, marks, members = call('ZRANGE', exp, lead.start, lead.start + take - 1, 'WITHSCORES'), nil, {}
+    take = agreed(swept, take)
     if skip_size > 0 then
       for j = 1, take do members[j] = lead.text .. ':' .. swept[2 * j - 1] end
       marks = read_all('ZMSCORE', skip, members)
@@ -218,7 +234,7 @@ for i = 1, lead_count do
       if not is_unfit(id, e_text) and not is_silent then deliver(i, hands_reminders, lead.text .. ':' .. e_text .. ':' .. id, id, floor(tonumber(e_text)) - lead.ms) end
     end
     cursors_are_old = true
-    if take < lead.count then lead.score, lead.member = tonumber(swept[2 * take]), swept[2 * take - 1] end
+    if take > 0 and take < lead.count then lead.score, lead.member = tonumber(swept[2 * take]), swept[2 * take - 1] end
   end
   if sweeps_reminders and take == lead.count and lead.score <= lead.high then lead.score, lead.member = lead.high, nil end
 end
@@ -229,12 +245,13 @@ if share[3] > 0 then
   local wanted_by_any = false
   for r = 1, route_count do wanted_by_any = wanted_by_any or wants(r, CLEANUP) end
   local swept, ids = call('ZRANGE', exp, 0, share[3] - 1, 'WITHSCORES'), {}
-  for j = 1, share[3] do ids[j] = swept[2 * j - 1] end
+  local take = agreed(swept, share[3])
+  for j = 1, take do ids[j] = swept[2 * j - 1] end
   local periods = every_size > 0 and read_all('HMGET', every, ids)
   local bytes = payload_size > 0 and read_all('HMGET', payload, ids)
   local next_of = {}
   for j = A + 6, #ARGV, 3 do next_of[ARGV[j + 1] .. ':' .. ARGV[j]] = ARGV[j + 2] end
-  for j = 1, share[3] do
+  for j = 1, take do
     local id, e_text = ids[j], canonical(swept[2 * j])
     local e, period = tonumber(e_text), periods and periods[j]
     local next_e
@@ -326,14 +343,15 @@ if handed_out > 0 then call('HINCRBY', meta, 'count:handed_out', handed_out) end
 
 -- Q2: when the next thing is due, exactly; and until when this route is sure to be looked at.
 local state, next_due = 'wait', huge
-if wanted[1] + wanted[2] + wanted[3] + unsorted > share[1] + share[2] + share[3] or left_for_small > 0 or #crons > 0 then
+if wanted[1] + wanted[2] + wanted[3] + unsorted > share[1] + share[2] + share[3] or left_for_small > 0 or is_held_back
+  or #crons > 0 then
   state = 'backlog'
 else
   local head = hands_any and call('ZRANGE', queue, 0, 0, 'WITHSCORES') or {}
   if head[2] and tonumber(head[2]) < 8e15 then next_due = floor(tonumber(head[2])) end
   if sweeps_cleanups then
     head = call('ZRANGE', exp, 0, 0, 'WITHSCORES')
-    if head[2] then next_due = min(next_due, tonumber(head[2]) + grace_ms) end
+    if head[2] then next_due = min(next_due, keyed and floor(tonumber(head[2]) + grace_ms) + 1 or tonumber(head[2]) + grace_ms) end
   end
   for i = 1, sweeps_reminders and lead_count or 0 do
     local lead = leads[i]

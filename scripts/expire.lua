@@ -8,12 +8,14 @@ if refused then return refused end
 local answers = {}
 for i = A + 1, #ARGV do
   local id = ARGV[i]
+  if keyed then keyed.look_at({ id }) end
   local e_text, entry = canonical(call('ZSCORE', exp, id)), call('HGET', open, id)
   if e_text then
     void_reminders(id, e_text)
     if entry and not delivers then void_cleanup(id, entry) end
     open_cleanup('0x', e_text, id, now)
     call('ZREM', exp, id)
+    if keyed then call('UNLINK', id) end
     if every_size > 0 then call('HDEL', every, id) end
     answers[#answers + 1] = 'ended'
   else answers[#answers + 1] = entry and 'open' or 'unknown' end

@@ -5,8 +5,8 @@
 -- ARGV[A + 3]  e        in ms
 -- ARGV[A + 4]  payload  "" not given, else "=" and the bytes
 --
--- Returns {"ok", for each: created | moved | unchanged | exists | kept, with ":already_expired" where e is not after now},
--- or {"reload"}, {"unconfigured"}
+-- Returns {"ok", for each: created | moved | unchanged | exists | kept | no_key, with ":already_expired" where e is not after
+-- now}, or {"reload"}, {"unconfigured"}
 local refused = load_cursors()
 if refused then return refused end
 local answers = set_deadlines(ARGV[A + 1], A + 2)

@@ -44,10 +44,11 @@ local function may_cross(lead, id)
   return true
 end
 
--- The score of id becomes e; old_text is the score before, if there was one.
-local function set_leads(id, e_text, old_text)
+-- The score of id becomes e; old_text is the score before, if there was one. continues: its life goes on even over an
+-- expiry that has passed.
+local function set_leads(id, e_text, old_text, continues)
   local e, old = tonumber(e_text), old_text and tonumber(old_text)
-  local alive, tightest = old and old > now, e > now
+  local alive, tightest = old and (continues or old > now), e > now
   for i = 1, lead_count do
     local lead = leads[i]
     local was_inside = alive and old - now <= lead.ms

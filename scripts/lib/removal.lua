@@ -9,6 +9,7 @@ local function remove_deadline(id)
     void_reminders(id, e_text)
   end
   if entry and not (e_text and delivers) then void_cleanup(id, entry) end
+  if keyed and call('UNLINK', id) == 1 and answer == 'unknown' then answer = 'removed' end
   if call('ZREM', bad, id) == 1 and answer == 'unknown' then
     if payload_size > 0 then call('HDEL', payload, id) end
     answer = 'removed'

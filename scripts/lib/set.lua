@@ -2,8 +2,9 @@
 local function set_deadlines(mode, first)
   local ids, answers, seen, moves = {}, {}, {}, {}
   for i = first, #ARGV, 3 do ids[#ids + 1] = ARGV[i] end
-  local scores, paused = read_all('ZMSCORE', exp, ids), nil
   save_rewound()
+  if keyed then keyed.look_at(ids) end                     -- what counts is what the keys say
+  local scores, paused = read_all('ZMSCORE', exp, ids), nil
   for k = 1, #ids do
     local id, e_text, bytes = ids[k], ARGV[first + 3 * k - 2], ARGV[first + 3 * k - 1]
     local old_text = seen[id] or canonical(scores[k])
@@ -14,7 +15,9 @@ local function set_deadlines(mode, first)
       if paused == nil then paused = call('HEXISTS', meta, 'paused:cleanups') == 1 end
       living = paused
     end
-    if mode == 'renew' and not living then
+    local is_keyless = keyed and call('EXISTS', id) == 0
+    if is_keyless and mode ~= 'renew' then answers[k] = 'no_key'
+    elseif mode == 'renew' and (is_keyless or not living) then
       answers[k] = (old or call('HEXISTS', open, id) == 1) and 'expired' or 'unknown'
     elseif old == e then answers[k] = mode == 'create' and 'exists' or 'unchanged'       -- W2
     elseif mode == 'create' and living then answers[k] = 'exists'
@@ -35,6 +38,7 @@ local function set_deadlines(mode, first)
         payload_size = payload_size + 1
       end
       set_leads(id, e_text, old_text)
+      if keyed then call('PEXPIREAT', id, e_text) end
       seen[id] = e_text
       moves[#moves + 1] = e_text
       moves[#moves + 1] = id

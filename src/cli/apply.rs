@@ -8,7 +8,7 @@ use clap::{
 };
 use forewarn::{
     Forewarn, LeadTime, Name, Route, Settings, StoreError,
-    model::{FirstStart, Late, OnRearm},
+    model::{FirstStart, KeyPattern, Late, OnGone, OnRearm},
     store::{Change, Configured, Preview},
 };
 
@@ -45,10 +45,23 @@ pub(super) struct ApplyArgs {
     /// How long a claimed notice belongs to its worker
     #[arg(long, value_name = "SPAN", default_value = "60s", value_parser = args::span("lease"))]
     lease: Duration,
-    /// The ids are real keys whose own TTL is the truth
-    // Of a part that is still to come; refused until then.
-    #[arg(long, hide = true)]
+    /// The ids are keys of the same server whose own TTL is the truth
+    #[arg(long)]
     key_backed: bool,
+    /// Key-backed, and only keys that match this are ever read, as in 'user_session:*'; may be repeated [default: all]
+    #[arg(long, value_name = "PATTERN", hide_short_help = true)]
+    key: Vec<KeyPattern>,
+    /// Let track, renew, remove and expire change the keys, too
+    #[arg(long, hide_short_help = true)]
+    manage_keys: bool,
+    /// What a key that vanishes before its time does
+    #[arg(long, value_name = "WORD", default_value = "cleanup", hide_short_help = true,
+        value_parser = PossibleValuesParser::new(["cleanup", "drop"]).try_map(|word| word.parse::<OnGone>()))]
+    on_gone: OnGone,
+    /// How often keys inside the largest lead are looked at again
+    #[arg(long, value_name = "SPAN", default_value = "10s", hide_short_help = true,
+        value_parser = args::span("recheck_interval"))]
+    recheck_interval: Duration,
     /// Number of parts; fixed for the life of the namespace
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = args::shards)]
     shards: u16,
@@ -135,7 +148,11 @@ impl ApplyArgs {
         settings.max_deliveries = self.max_deliveries;
         settings.max_payload = self.max_payload;
         settings.shards = self.shards;
-        settings.key_backed = self.key_backed;
+        settings.key_backed = self.key_backed || !self.key.is_empty();
+        settings.keys = self.key;
+        settings.manage_keys = self.manage_keys;
+        settings.on_gone = self.on_gone;
+        settings.recheck_interval = self.recheck_interval;
         settings.revision = self.revision;
         Change {
             settings: Some(settings),

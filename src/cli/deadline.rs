@@ -164,6 +164,7 @@ pub(super) async fn track(forewarn: &Forewarn, args: TrackArgs) -> anyhow::Resul
         Tracked::Created { already_expired } => (moved(new("created", ""), at, already_expired), Exit::Done),
         Tracked::Moved { already_expired } => (moved(new("moved", ""), at, already_expired), Exit::Done),
         Tracked::Unchanged => (new("unchanged", &format!("unchanged, expires at {until}")).expiring(at), Exit::Done),
+        Tracked::NoKey => (new("no_key", "no key of this name exists, so nothing could expire"), Exit::Failed),
         Tracked::Kept => (new("kept", "kept, it expires later already"), Exit::Done),
         Tracked::Exists => (new("exists", "exists, nothing was changed"), Exit::Failed),
         Tracked::Rejected(invalid) => return Err(invalid.into()),

@@ -17,6 +17,7 @@ pub(super) fn apply_words(name: &Name, settings: &Settings) -> String {
         ("grace", settings.grace, default.grace),
         ("lease", settings.lease, default.lease),
         ("clock-tolerance", settings.clock_tolerance, default.clock_tolerance),
+        ("recheck-interval", settings.recheck_interval, default.recheck_interval),
     ] {
         if value != standard {
             flag(name, format_span(value));
@@ -31,6 +32,7 @@ pub(super) fn apply_words(name: &Name, settings: &Settings) -> String {
         ("shards", settings.shards.to_string(), default.shards.to_string()),
         ("max-payload", settings.max_payload.to_string(), default.max_payload.to_string()),
         ("max-deliveries", settings.max_deliveries.to_string(), default.max_deliveries.to_string()),
+        ("on-gone", settings.on_gone.as_str().to_owned(), default.on_gone.as_str().to_owned()),
     ] {
         if value != standard {
             flag(name, value);
@@ -39,8 +41,17 @@ pub(super) fn apply_words(name: &Name, settings: &Settings) -> String {
     if let Some(revision) = settings.revision {
         flag("revision", revision.to_string());
     }
-    if !settings.cleanup {
-        words += " --no-cleanup";
+    for pattern in &settings.keys {
+        words += &format!(" --key '{}'", pattern.to_string().replace('\'', r"'\''"));
+    }
+    for (name, is_set) in [
+        ("key-backed", settings.key_backed && settings.keys.is_empty()),
+        ("manage-keys", settings.manage_keys),
+        ("no-cleanup", !settings.cleanup),
+    ] {
+        if is_set {
+            words += &format!(" --{name}");
+        }
     }
     words
 }
@@ -67,9 +78,11 @@ pub(super) fn fields(configured: &Configured) -> Vec<(&'static str, String)> {
 /// Those of the settings alone.
 pub(super) fn settings_fields(settings: &Settings) -> Vec<(&'static str, String)> {
     let leads: Vec<_> = settings.leads().into_iter().rev().collect();
-    vec![
+    let yes = |is_set: bool| if is_set { "yes" } else { "no" }.to_owned();
+    let patterns: Vec<_> = settings.keys.iter().map(ToString::to_string).collect();
+    let mut fields = vec![
         ("remind", if leads.is_empty() { "never".to_owned() } else { leads_text(&leads) }),
-        ("cleanup", if settings.cleanup { "yes" } else { "no" }.to_owned()),
+        ("cleanup", yes(settings.cleanup)),
         ("grace", format_span(settings.grace)),
         ("late", settings.late.to_string()),
         ("min_repeat", settings.min_repeat.map_or_else(|| "the lead".to_owned(), format_span)),
@@ -80,7 +93,17 @@ pub(super) fn settings_fields(settings: &Settings) -> Vec<(&'static str, String)
         ("max_payload", format!("{} bytes", settings.max_payload)),
         ("shards", settings.shards.to_string()),
         ("revision", settings.revision.map_or_else(|| "none".to_owned(), |revision| revision.to_string())),
-    ]
+        ("key_backed", yes(settings.key_backed)),
+    ];
+    if settings.key_backed {
+        fields.extend([
+            ("keys", if patterns.is_empty() { "all".to_owned() } else { patterns.join(", ") }),
+            ("manage_keys", yes(settings.manage_keys)),
+            ("on_gone", settings.on_gone.to_string()),
+            ("recheck_interval", format_span(settings.recheck_interval)),
+        ]);
+    }
+    fields
 }
 
 /// Lead times, in the order given.

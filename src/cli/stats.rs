@@ -111,5 +111,8 @@ fn stats_text(stats: &Stats) -> String {
         "  dropped      superseded {}, expired {}, coalesced {}, lead {}",
         d.superseded, d.expired, d.coalesced, d.lead
     ));
+    if c.resynced + c.persisted + c.gone > 0 {
+        lines.push(format!("  keys         resynced {}, persisted {}, gone {}", c.resynced, c.persisted, c.gone));
+    }
     lines.join("\n")
 }

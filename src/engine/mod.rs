@@ -1,8 +1,8 @@
 //! The running parts: they know the ports, never an adapter.
 //!
 //! [`Worker`] works for one route of one namespace. Inside it, a dispatcher claims and starts handlers, a lease keeper
-//! holds on to what takes long, a settler tells the store how things ended, and a listener wakes the dispatcher early. What happens is told to one
-//! witness, which counts it, logs it and passes it on.
+//! holds on to what takes long, a settler tells the store how things ended, a listener wakes the dispatcher early, and a
+//! reconciler has the keys of key-backed ids looked at again. What happens is told to one witness, which counts it, logs it and passes it on.
 
 mod builder;
 mod delivery;
@@ -14,6 +14,7 @@ mod listener;
 mod log;
 mod outage;
 mod outcome;
+mod reconciler;
 mod report;
 mod route_store;
 mod runner;

@@ -23,6 +23,7 @@ pub(crate) enum Call {
     Extend,
     Settle,
     Wakeups,
+    Resync,
 }
 
 /// Which calls fail at present. An outage lasts from the first that fails until none does.

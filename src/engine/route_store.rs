@@ -98,6 +98,15 @@ impl RouteStore {
             .await
     }
 
+    /// Whether the ids are keys, as last loaded.
+    pub(crate) fn is_key_backed(&self) -> bool {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).settings.key_backed
+    }
+
+    pub(crate) async fn resync(&self) -> Result<Duration, StoreError> {
+        self.call(Call::Resync, || self.store.resync(&self.namespace)).await
+    }
+
     pub(crate) async fn wakeups(&self) -> Result<Wakeups, StoreError> {
         self.call(Call::Wakeups, || self.store.wakeups(&self.namespace)).await
     }

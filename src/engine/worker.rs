@@ -15,6 +15,7 @@ use crate::engine::handler::Handlers;
 use crate::engine::lease::{LeaseKeeper, Leases};
 use crate::engine::listener::Listener;
 use crate::engine::outage::{Call, Outage};
+use crate::engine::reconciler::Reconciler;
 use crate::engine::report::{Happening, Observer, Witness};
 use crate::engine::route_store::RouteStore;
 use crate::engine::runner::Runner;
@@ -105,6 +106,7 @@ impl Worker {
         let leases = Arc::new(Leases::new(witness.clone()));
         let mut settler = Settler::new(Arc::clone(&store), Arc::clone(&alarm), witness.clone(), self.backoff, inbox);
         let mut keeper = LeaseKeeper::new(Arc::clone(&leases), Arc::clone(&store));
+        let reconciler = Reconciler::new(Arc::clone(&store));
         let runner = Arc::new(Runner { store, leases, handlers: self.handlers, ended, brake: Brake::new() });
         let stop_timeout = self.pace.stop_timeout;
         let mut dispatcher = Dispatcher::new(runner, alarm, witness.clone(), self.pace);
@@ -126,6 +128,7 @@ impl Worker {
             (before, ()) = async { join!(working, settler.run(&closing)) } => before,
             never = keeper.run() => match never {},
             never = listener.run() => match never {},
+            never = reconciler.run() => match never {},
             () = stopping => witness.totals(),
         };
         let report = StopReport::between(before, witness.totals());

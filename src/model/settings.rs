@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Invalid, LeadTime, span_ms};
+use crate::model::{Invalid, KeyPattern, LeadTime, format_span, span_ms};
 
 /// The settings of one namespace. Every field has a default; [`Settings::check`] refuses what cannot work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +39,16 @@ pub struct Settings {
     pub shards: u16,
     /// Whether the ids are real keys whose own TTL is the truth. Default: no.
     pub key_backed: bool,
+    /// Key-backed: the patterns of the keys that may be ids; no other key is ever read. Default: none, which means every
+    /// key but the store's own.
+    pub keys: Vec<KeyPattern>,
+    /// Key-backed: whether track, renew, remove and expire act on the keys, too. Default: no, they are refused.
+    pub manage_keys: bool,
+    /// Key-backed: what a key that vanishes before its time does. Default: [`OnGone::Cleanup`].
+    pub on_gone: OnGone,
+    /// Key-backed: how often the keys of ids inside the largest lead are looked at again. Default: 10 s.
+    #[serde(rename = "recheck_interval_ms", with = "millis")]
+    pub recheck_interval: Duration,
     /// A number for these settings: a lower one never overwrites a higher one. Default: none, which always applies.
     pub revision: Option<u64>,
 }
@@ -58,6 +68,10 @@ impl Default for Settings {
             max_payload: 16 * 1024,
             shards: 1,
             key_backed: false,
+            keys: Vec::new(),
+            manage_keys: false,
+            on_gone: OnGone::default(),
+            recheck_interval: Duration::from_secs(10),
             revision: None,
         }
     }
@@ -106,6 +120,34 @@ impl Settings {
         self
     }
 
+    /// Whether the ids are real keys whose own TTL is the truth.
+    #[must_use]
+    pub fn key_backed(mut self, key_backed: bool) -> Self {
+        self.key_backed = key_backed;
+        self
+    }
+
+    /// Adds a pattern of keys that may be ids.
+    #[must_use]
+    pub fn keys(mut self, pattern: KeyPattern) -> Self {
+        self.keys.push(pattern);
+        self
+    }
+
+    /// Sets whether track, renew, remove and expire act on the keys, too.
+    #[must_use]
+    pub fn manage_keys(mut self, manage_keys: bool) -> Self {
+        self.manage_keys = manage_keys;
+        self
+    }
+
+    /// Sets what a key that vanishes before its time does.
+    #[must_use]
+    pub fn on_gone(mut self, on_gone: OnGone) -> Self {
+        self.on_gone = on_gone;
+        self
+    }
+
     /// The lead times, smallest first.
     pub fn leads(&self) -> Vec<LeadTime> {
         let mut leads = self.remind.clone();
@@ -137,14 +179,26 @@ impl Settings {
         if self.max_payload > 16 * 1024 * 1024 {
             return Err(Invalid::new("max_payload", format!("is {} bytes; give at most 16 MiB", self.max_payload)));
         }
-        if self.key_backed {
-            return Err(Invalid::new("key_backed", "is not supported by this version; leave it off"));
+        if span_ms(self.recheck_interval) < 100 {
+            let interval = format_span(self.recheck_interval);
+            return Err(Invalid::new("recheck_interval", format!("is {interval}; give at least 100ms")));
         }
-        Ok(())
+        if self.keys.len() > 64 {
+            return Err(Invalid::new("keys", format!("has {} patterns; give at most 64", self.keys.len())));
+        }
+        let of_keys = [
+            ("keys", !self.keys.is_empty()),
+            ("manage_keys", self.manage_keys),
+            ("on_gone", self.on_gone != OnGone::default()),
+        ];
+        match of_keys.into_iter().find(|(_, is_given)| *is_given && !self.key_backed) {
+            Some((field, _)) => Err(Invalid::new(field, "is only for key-backed ids; set key_backed, too")),
+            None => Ok(()),
+        }
     }
 }
 
-/// Makes the three small enums of the settings alike: one word each, in every notation.
+/// Makes the small enums of the settings alike: one word each, in every notation.
 macro_rules! words {
     ($name:ident, $field:literal, $all:literal, { $($variant:ident => $word:literal),+ }) => {
         impl $name {
@@ -197,6 +251,19 @@ pub enum OnRearm {
 }
 
 words!(OnRearm, "on_rearm", "supersede or deliver", { Supersede => "supersede", Deliver => "deliver" });
+
+/// What a key that vanishes before its time does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnGone {
+    /// Opens a cleanup of reason `gone`, unless the key is back when that is handed out.
+    #[default]
+    Cleanup,
+    /// Disarms its id and nothing more.
+    Drop,
+}
+
+words!(OnGone, "on_gone", "cleanup or drop", { Cleanup => "cleanup", Drop => "drop" });
 
 /// Whether ids armed before the first worker ran, and inside a lead already, are reminded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -273,7 +340,10 @@ mod tests {
         assert_eq!(field(Settings::default().remind(lead("60s")).remind(lead("1m"))), "remind");
         assert_eq!(field(Settings::default().lease(Duration::ZERO)), "lease");
         assert_eq!(field(Settings::default().shards(0)), "shards");
+        assert_eq!(field(Settings::default().manage_keys(true)), "manage_keys");
+        assert_eq!(field(Settings::default().keys("a:*".parse().unwrap())), "keys");
         assert_eq!(Settings::default().check(), Ok(()));
+        assert_eq!(Settings::default().key_backed(true).manage_keys(true).check(), Ok(()));
     }
 
     #[test]

@@ -57,6 +57,14 @@ pub enum StoreError {
         /// What is wrong with it, and the fix.
         problem: String,
     },
+    /// The ids of the namespace are keys of somebody else's, which this call would change.
+    #[error(
+        "the ids of namespace \"{namespace}\" are keys whose own TTL is the truth; change that (EXPIRE, DEL), or set manage_keys to let forewarn do it"
+    )]
+    KeyBacked {
+        /// The namespace.
+        namespace: Name,
+    },
     /// A key holds a value of another type: somebody else wrote it.
     #[error("key \"{key}\" holds a {found}, not a {expected}; delete or rename it")]
     WrongType {

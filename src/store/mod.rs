@@ -139,6 +139,10 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// Where the store is, without secrets: the same for every connection to it by the same address.
     fn place(&self) -> String;
 
+    /// Looks again at the keys of key-backed ids inside the largest lead, if that is due; answers after what time to call
+    /// again. Any number of workers may call; one pass an interval is made for all.
+    async fn resync(&self, namespace: &Name) -> Result<Duration, StoreError>;
+
     /// Listens for events that become due earlier than a sleeping worker knew. Subscribe before the first claim.
     async fn wakeups(&self, namespace: &Name) -> Result<Wakeups, StoreError>;
 }

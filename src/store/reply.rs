@@ -73,6 +73,8 @@ pub enum Tracked {
     Exists,
     /// Mode `extend_only` met a later expiry.
     Kept,
+    /// Key-backed: there is no key of this name, so there is nothing that could expire.
+    NoKey,
     /// The entry is not acceptable.
     Rejected(Invalid),
 }

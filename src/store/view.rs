@@ -121,12 +121,30 @@ pub struct Counters {
     pub dropped: Dropped,
     /// Ids moved to quarantine.
     pub quarantined: u64,
+    /// Key-backed: expiries corrected because the key had another one.
+    pub resynced: u64,
+    /// Key-backed: ids disarmed because their key has no TTL any more.
+    pub persisted: u64,
+    /// Key-backed: ids whose key vanished before its time.
+    pub gone: u64,
 }
 
 impl Counters {
     /// Adds to the total of this name; what a newer version counts is left out.
     pub(crate) fn add(&mut self, name: &str, value: u64) {
-        let Counters { handed_out, acked, failed, lapsed, dead, review, dropped, quarantined } = self;
+        let Counters {
+            handed_out,
+            acked,
+            failed,
+            lapsed,
+            dead,
+            review,
+            dropped,
+            quarantined,
+            resynced,
+            persisted,
+            gone,
+        } = self;
         let Dropped { superseded, expired, coalesced, lead } = dropped;
         let counter = match name {
             "handed_out" => handed_out,
@@ -140,6 +158,9 @@ impl Counters {
             "coalesced" => coalesced,
             "lead" => lead,
             "quarantined" => quarantined,
+            "resynced" => resynced,
+            "persisted" => persisted,
+            "gone" => gone,
             _ => return,
         };
         *counter += value;

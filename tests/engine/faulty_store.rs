@@ -255,6 +255,10 @@ impl Store for FaultyStore {
         self.inner.place()
     }
 
+    async fn resync(&self, namespace: &Name) -> Result<Duration, StoreError> {
+        self.through("resync", self.inner.resync(namespace)).await
+    }
+
     async fn wakeups(&self, namespace: &Name) -> Result<Wakeups, StoreError> {
         self.through("wakeups", self.inner.wakeups(namespace)).await
     }

@@ -12,6 +12,7 @@ mod deadline;
 mod fence;
 mod ground;
 mod histories;
+mod keyed;
 mod ledger;
 mod locale;
 mod model;

@@ -7,7 +7,7 @@ use redis::Value;
 use crate::model::Name;
 use crate::store::StoreError;
 
-use super::{RedisStore, connection::Call, keys, scope::Scope, scripts::Script};
+use super::{RedisStore, connection::Call, keys, scope::Scope, scripts::Operation};
 
 /// How often a call follows settings that change under it.
 pub(super) const MAX_RELOADS: usize = 8;
@@ -57,14 +57,14 @@ impl RedisStore {
         }
     }
 
-    /// Runs `script` for each request on its shard, all in one round trip, and answers for each what follows the word `ok`.
+    /// Runs `operation` for each request on its shard, all in one round trip, and answers for each what follows the word `ok`.
     ///
     /// A shard that knows other settings than we do is asked again under those in force; one that is behind shard 0 is
     /// brought up first. `args` makes the arguments of a request under the settings it is given.
     pub(super) async fn ask<T>(
         &self,
         namespace: &Name,
-        script: &Script,
+        operation: &Operation,
         requests: &[(u16, T)],
         args: impl Fn(&Scope, &T) -> Result<Vec<Vec<u8>>, StoreError>,
     ) -> Result<Vec<Result<Vec<Value>, StoreError>>, StoreError> {
@@ -84,7 +84,10 @@ impl RedisStore {
                 calls.push(Call { keys: Arc::clone(keys), args: args(&scope, request)? });
             }
             let mut behind = Vec::new();
-            for (at, reply) in pending.into_iter().zip(self.connection.run(script, &calls).await?) {
+            for (at, reply) in pending
+                .into_iter()
+                .zip(self.connection.run(operation.script(scope.settings().key_backed), &calls).await?)
+            {
                 match reply {
                     Err(error) => answers[at] = Some(Err(error)),
                     Ok(value) => {
@@ -119,7 +122,7 @@ impl RedisStore {
     pub(super) async fn ask_each<E, A>(
         &self,
         namespace: &Name,
-        script: &Script,
+        operation: &Operation,
         entries: &[E],
         id: impl Fn(&E) -> &[u8],
         args: impl Fn(&Scope, &[&E]) -> Result<Vec<Vec<u8>>, StoreError>,
@@ -135,7 +138,7 @@ impl RedisStore {
             requests.extend(part.chunks(MAX_BATCH).map(|chunk| (shard, chunk)));
         }
         let pick = |chunk: &[usize]| chunk.iter().map(|at| &entries[*at]).collect::<Vec<&E>>();
-        let replies = self.ask(namespace, script, &requests, |scope, chunk| args(scope, &pick(chunk))).await?;
+        let replies = self.ask(namespace, operation, &requests, |scope, chunk| args(scope, &pick(chunk))).await?;
         let mut answers: Vec<Option<A>> = entries.iter().map(|_| None).collect();
         let reader = self.reader(namespace);
         for ((_, chunk), reply) in requests.iter().zip(replies) {

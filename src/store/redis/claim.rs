@@ -145,17 +145,23 @@ impl RedisStore {
             pipeline.cmd("ZSCORE").arg(&keys[keys::SHARD_KEYS.len() + route - 1]).arg(notice);
             pipeline.cmd("ZSCORE").arg(&keys[keys::EXP]).arg(id);
             pipeline.cmd("HGET").arg(&keys[keys::OPEN]).arg(id);
-            parts.push((fence, notice));
+            let is_key = scope.settings().key_backed && scope.is_key(id);
+            if is_key {
+                pipeline.cmd("PEXPIRETIME").arg(id);
+            }
+            parts.push((fence, notice, is_key));
         }
         if tokens.is_empty() {
             return Ok(Vec::new());
         }
         let mut replies = self.connection.pipeline(&pipeline).await?.into_iter();
-        let mut read = || reader.bytes(replies.next().unwrap_or_default());
+        let mut next = || replies.next().unwrap_or_default();
         let number = |bytes: Option<Vec<u8>>| -> Option<f64> { std::str::from_utf8(&bytes?).ok()?.parse().ok() };
         let mut suspects = Vec::new();
-        for (at, (fence, notice)) in parts.into_iter().enumerate() {
-            let (queued, armed, entry) = (number(read()?), number(read()?), read()?);
+        for (at, (fence, notice, is_key)) in parts.into_iter().enumerate() {
+            let (queued, armed) = (number(reader.bytes(next())?), number(reader.bytes(next())?));
+            let entry = reader.bytes(next())?;
+            let key_expiry = if is_key { Some(reader.number(next())?) } else { None };
             let is_current = fence % 64 != 0
                 && queued.is_some_and(|queued| (queued.rem_euclid(1.0) * 1024.0 - f64::from(fence)).abs() < 0.5);
             let looks_valid = match reader.notice(notice)?.kind {
@@ -164,7 +170,13 @@ impl RedisStore {
                     armed.is_none() && entry.is_some_and(|entry| notice.starts_with(&[&entry[..], b":"].concat()))
                 }
             };
-            if !is_current || !looks_valid {
+            let key_agrees = match (key_expiry, reader.notice(notice)?) {
+                (None, _) => true,
+                (Some(at), Notice { kind: Kind::Reminder(_), expires_at_ms, .. }) => at == expires_at_ms,
+                // PEXPIRETIME of a key that does not exist.
+                (Some(at), _) => at == -2,
+            };
+            if !is_current || !looks_valid || !key_agrees {
                 suspects.push(at);
             }
         }

@@ -24,10 +24,11 @@ impl RedisStore {
         let scope = self.scope(namespace).await?;
         let reader = self.reader(namespace);
         let rejected: Vec<Option<Invalid>> =
-            entries.iter().map(|track| check_payload(scope.settings(), track.payload.as_deref()).err()).collect();
+            entries.iter().map(|track| check(&scope, &track.id, track.payload.as_deref()).err()).collect();
         let good: Vec<&Track> =
             entries.iter().zip(&rejected).filter(|(_, invalid)| invalid.is_none()).map(|(track, _)| track).collect();
         let args = |scope: &Scope, chunk: &[&&Track]| {
+            scope.check_managed()?;
             let mut own = vec![mode.as_str().into()];
             for track in chunk {
                 own.extend(triple(&track.id, track.expires_at.as_millis(), track.payload.as_deref()));
@@ -53,13 +54,15 @@ impl RedisStore {
             return Err(Invalid::new("replaces", "names the id itself; name the old id").into());
         }
         let scope = self.scope(namespace).await?;
-        if let Err(invalid) = check_payload(scope.settings(), new.payload.as_deref()) {
+        scope.check_key(old)?;
+        if let Err(invalid) = check(&scope, &new.id, new.payload.as_deref()) {
             return Ok(Replaced { tracked: Tracked::Rejected(invalid), replaced: false });
         }
         let reader = self.reader(namespace);
         let shard = |id: &Id| keys::shard_of(id.as_bytes(), scope.shards());
         if shard(&new.id) == shard(old) {
             let args = |scope: &Scope, (): &()| {
+                scope.check_managed()?;
                 let mut own = vec![old.as_bytes().to_vec(), mode.as_str().into()];
                 own.extend(triple(&new.id, new.expires_at.as_millis(), new.payload.as_deref()));
                 Ok(scope.args(self.manual_now(), own))
@@ -75,7 +78,7 @@ impl RedisStore {
             new.payload = self.armed_payload(&scope, old).await?;
         }
         let tracked = self.track_all(namespace, mode, &[new]).await?.pop().ok_or_else(|| reader.odd("no reply"))?;
-        if matches!(tracked, Tracked::Exists | Tracked::Rejected(_)) {
+        if matches!(tracked, Tracked::Exists | Tracked::NoKey | Tracked::Rejected(_)) {
             return Ok(Replaced { tracked, replaced: false });
         }
         let removed = self.remove_all(namespace, std::slice::from_ref(old)).await?;
@@ -99,10 +102,11 @@ impl RedisStore {
         let scope = self.scope(namespace).await?;
         let reader = self.reader(namespace);
         let rejected: Vec<Option<Invalid>> =
-            entries.iter().map(|renew| check_payload(scope.settings(), renew.payload.as_deref()).err()).collect();
+            entries.iter().map(|renew| check(&scope, &renew.id, renew.payload.as_deref()).err()).collect();
         let good: Vec<&Renew> =
             entries.iter().zip(&rejected).filter(|(_, invalid)| invalid.is_none()).map(|(renew, _)| renew).collect();
         let args = |scope: &Scope, chunk: &[&&Renew]| {
+            scope.check_managed()?;
             let mut own = vec![b"renew".to_vec()];
             for renew in chunk {
                 own.extend(triple(&renew.id, renew.expires_at.as_millis(), renew.payload.as_deref()));
@@ -131,8 +135,8 @@ impl RedisStore {
             "unknown" => Ok(Removed::Unknown),
             word => Err(reader.odd(format!("unknown word \"{word}\""))),
         };
-        self.ask_each(namespace, &scripts::REMOVE, ids, Id::as_bytes, |scope, chunk| Ok(self.ids(scope, chunk)), decode)
-            .await
+        let args = |scope: &Scope, chunk: &[&Id]| self.ids(scope, chunk);
+        self.ask_each(namespace, &scripts::REMOVE, ids, Id::as_bytes, args, decode).await
     }
 
     pub(super) async fn expire_all(&self, namespace: &Name, ids: &[Id]) -> Result<Vec<Expired>, StoreError> {
@@ -143,13 +147,21 @@ impl RedisStore {
             "unknown" => Ok(Expired::Unknown),
             word => Err(reader.odd(format!("unknown word \"{word}\""))),
         };
-        self.ask_each(namespace, &scripts::EXPIRE, ids, Id::as_bytes, |scope, chunk| Ok(self.ids(scope, chunk)), decode)
-            .await
+        let args = |scope: &Scope, chunk: &[&Id]| self.ids(scope, chunk);
+        self.ask_each(namespace, &scripts::EXPIRE, ids, Id::as_bytes, args, decode).await
     }
 
-    fn ids(&self, scope: &Scope, ids: &[&Id]) -> Vec<Vec<u8>> {
-        scope.args(self.manual_now(), ids.iter().map(|id| id.as_bytes().to_vec()))
+    fn ids(&self, scope: &Scope, ids: &[&Id]) -> Result<Vec<Vec<u8>>, StoreError> {
+        scope.check_managed()?;
+        ids.iter().try_for_each(|id| scope.check_key(id))?;
+        Ok(scope.args(self.manual_now(), ids.iter().map(|id| id.as_bytes().to_vec())))
     }
+}
+
+/// Refuses what the settings do not allow for one entry.
+fn check(scope: &Scope, id: &Id, payload: Option<&[u8]>) -> Result<(), Invalid> {
+    check_payload(scope.settings(), payload)?;
+    scope.check_key(id)
 }
 
 /// Id, expiry and payload as scripts read them; a payload that is given is marked, for it may be empty.
@@ -167,6 +179,7 @@ fn tracked(reader: Reader<'_>, word: redis::Value) -> Result<Tracked, StoreError
         "unchanged" => Ok(Tracked::Unchanged),
         "exists" => Ok(Tracked::Exists),
         "kept" => Ok(Tracked::Kept),
+        "no_key" => Ok(Tracked::NoKey),
         word => Err(reader.odd(format!("unknown word \"{word}\""))),
     }
 }

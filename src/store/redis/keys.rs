@@ -50,6 +50,11 @@ pub(super) fn stem(prefix: &Name, namespace: &Name, shard: u16) -> String {
     format!("{{{prefix}:{namespace}:{shard}}}:")
 }
 
+/// What every key with a hash tag begins with.
+pub(super) fn own(prefix: &Name) -> String {
+    format!("{{{prefix}:")
+}
+
 /// The registry of namespaces.
 pub(super) fn registry(prefix: &Name) -> String {
     format!("{prefix}:namespaces")

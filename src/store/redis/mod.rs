@@ -9,6 +9,7 @@ mod codec;
 mod connection;
 mod copy;
 mod deadline;
+mod keyed;
 mod keys;
 mod parked;
 mod scope;
@@ -263,6 +264,10 @@ impl Store for RedisStore {
     fn place(&self) -> String {
         let place = self.connection.place();
         format!("{place}{}prefix={}", if place.contains('?') { '&' } else { '?' }, self.prefix)
+    }
+
+    async fn resync(&self, namespace: &Name) -> Result<Duration, StoreError> {
+        self.resync_all(namespace).await
     }
 
     async fn wakeups(&self, namespace: &Name) -> Result<Wakeups, StoreError> {

@@ -9,7 +9,7 @@ use crate::store::{Parked, ParkedPage, ParkedQuery, Requeued, Shelf, StoreError}
 use super::{
     RedisStore, keys,
     scope::Scope,
-    scripts::{self, Script},
+    scripts::{self, Operation},
 };
 
 /// How many members are read at a time while looking for those that match.
@@ -121,7 +121,7 @@ impl RedisStore {
     async fn ask_shelf<A>(
         &self,
         namespace: &Name,
-        script: &Script,
+        operation: &Operation,
         shelf: Shelf,
         parked: &[Parked],
         decode: impl Fn(redis::Value) -> Result<A, StoreError>,
@@ -130,7 +130,7 @@ impl RedisStore {
             let keys = chunk.iter().map(|parked| parked.key.clone());
             Ok(scope.args(self.manual_now(), std::iter::once(shelf.as_str().into()).chain(keys)))
         };
-        self.ask_each(namespace, script, parked, |parked| parked_id(&parked.key), args, decode).await
+        self.ask_each(namespace, operation, parked, |parked| parked_id(&parked.key), args, decode).await
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::model::{Name, Settings};
+use crate::model::{Id, Invalid, Name, Settings};
 use crate::store::{Configured, StoreError};
 
-use super::keys;
+use super::{keyed, keys};
 
 /// One namespace under one version of its settings.
 #[derive(Debug)]
 pub(super) struct Scope {
+    prefix: Name,
     pub(super) namespace: Name,
     pub(super) configured: Arc<Configured>,
     /// The keys of each shard.
@@ -25,7 +26,7 @@ impl Scope {
             .map(|shard| Arc::new(keys::shard_keys(&keys::stem(prefix, namespace, shard), &routes)))
             .collect();
         let common = common_args(&configured);
-        Self { namespace: namespace.clone(), configured, keys, common }
+        Self { prefix: prefix.clone(), namespace: namespace.clone(), configured, keys, common }
     }
 
     pub(super) fn settings(&self) -> &Settings {
@@ -34,6 +35,28 @@ impl Scope {
 
     pub(super) fn shards(&self) -> u16 {
         self.configured.settings.shards
+    }
+
+    /// Refuses what would act on the keys behind the ids, unless the settings let it.
+    pub(super) fn check_managed(&self) -> Result<(), StoreError> {
+        let Settings { key_backed, manage_keys, .. } = self.settings();
+        match *key_backed && !manage_keys {
+            true => Err(StoreError::KeyBacked { namespace: self.namespace.clone() }),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a key-backed namespace may read or write the key behind this id.
+    pub(super) fn is_key(&self, id: &[u8]) -> bool {
+        keyed::is_id(&self.prefix, self.settings(), id)
+    }
+
+    /// Refuses an id that cannot be a key of this namespace.
+    pub(super) fn check_key(&self, id: &Id) -> Result<(), Invalid> {
+        match self.settings().key_backed && !self.is_key(id.as_bytes()) {
+            true => Err(Invalid::new("id", format!("\"{id}\" matches none of the namespace's key patterns"))),
+            false => Ok(()),
+        }
     }
 
     /// The number scripts know a route by, from 1.
@@ -76,6 +99,7 @@ fn common_args(configured: &Configured) -> Vec<Vec<u8>> {
         settings.min_repeat.map_or_else(|| number(-1), span),
         span(settings.clock_tolerance),
         wants,
+        keyed::rules(settings),
         number(leads.len()),
     ];
     args.extend(leads.into_iter().map(|lead| number(lead.as_millis())));

@@ -11,84 +11,133 @@ pub(super) struct Script {
     pub(super) hash: LazyLock<String>,
 }
 
+/// An operation: its script, and the one for namespaces whose ids are keys, where that differs.
+#[derive(Debug)]
+pub(super) struct Operation {
+    plain: Script,
+    keyed: Option<Script>,
+}
+
+impl Operation {
+    /// The script for a namespace.
+    pub(super) fn script(&self, is_key_backed: bool) -> &Script {
+        self.keyed.as_ref().filter(|_| is_key_backed).unwrap_or(&self.plain)
+    }
+}
+
 /// Joins flags, shared parts and the operation itself.
 macro_rules! script {
-    ($name:ident, $flags:literal, [$($part:literal),*], $body:literal) => {
-        pub(super) static $name: Script = {
-            const TEXT: &str = concat!(
-                "#!lua", $flags, "\n",
-                $(include_str!(concat!("../../../scripts/lib/", $part, ".lua")),)*
-                include_str!(concat!("../../../scripts/", $body, ".lua")),
-            );
-            Script { text: TEXT, hash: LazyLock::new(|| redis::Script::new(TEXT).get_hash().to_owned()) }
-        };
+    ($flags:literal, [$($part:literal),*], $body:literal) => {{
+        const TEXT: &str = concat!(
+            "#!lua", $flags, "\n",
+            $(include_str!(concat!("../../../scripts/lib/", $part, ".lua")),)*
+            include_str!(concat!("../../../scripts/", $body, ".lua")),
+        );
+        Script { text: TEXT, hash: LazyLock::new(|| redis::Script::new(TEXT).get_hash().to_owned()) }
+    }};
+}
+
+/// One line of the table: name, flags, parts, where they differ those for key-backed ids, the operation itself.
+macro_rules! operation {
+    ($name:ident, $flags:literal, $parts:tt, $body:literal) => {
+        pub(super) static $name: Operation = Operation { plain: script!($flags, $parts, $body), keyed: None };
+    };
+    ($name:ident, $flags:literal, $parts:tt, keyed $keyed:tt, $body:literal) => {
+        pub(super) static $name: Operation =
+            Operation { plain: script!($flags, $parts, $body), keyed: Some(script!($flags, $keyed, $body)) };
     };
 }
 
 // None for what may create, so that the server refuses it before it writes when memory is full.
-script!(TRACK, "", ["shard", "fast", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "set"], "track");
-script!(
+operation!(
+    TRACK,
+    "",
+    ["shard", "fast", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "unkeyed", "set"],
+    keyed ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "keyed", "set"],
+    "track"
+);
+operation!(
     REPLACE,
     "",
-    ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "set", "removal"],
+    ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "unkeyed", "set", "removal"],
+    keyed ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "keyed", "set", "removal"],
     "replace"
 );
-script!(REQUEUE, "", ["shard", "codec", "cursor", "size", "wake", "delivery", "cleanup", "validity"], "requeue");
+operation!(REQUEUE, "", ["shard", "codec", "cursor", "size", "wake", "delivery", "cleanup", "validity"], "requeue");
 // allow-oom for what keeps a full server going.
-script!(
+operation!(
     RENEW,
     " flags=allow-oom",
-    ["shard", "fast", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "set"],
+    ["shard", "fast", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "unkeyed", "set"],
+    keyed ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "keyed", "set"],
     "renew"
 );
-script!(
+operation!(
     REMOVE,
     " flags=allow-oom",
-    ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "removal"],
+    ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "unkeyed", "removal"],
+    keyed ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "keyed", "removal"],
     "remove"
 );
-script!(
+operation!(
     EXPIRE,
     " flags=allow-oom",
-    ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup"],
+    ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "unkeyed"],
+    keyed ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "keyed"],
     "expire"
 );
-script!(
+operation!(
     CLAIM,
     " flags=allow-oom",
-    ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "validity", "failure", "rank"],
+    ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "validity", "failure", "rank", "unkeyed"],
+    keyed [
+        "shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "validity", "failure", "rank", "keyed",
+        "due_keys"
+    ],
     "claim"
 );
-script!(
+operation!(
     RECHECK,
     " flags=allow-oom",
-    ["shard", "codec", "cursor", "size", "wake", "delivery", "cleanup", "validity", "token"],
+    ["shard", "codec", "cursor", "size", "wake", "delivery", "cleanup", "validity", "token", "unkeyed"],
+    keyed ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "validity", "token", "keyed"],
     "recheck"
 );
-script!(ACK, " flags=allow-oom", [], "ack");
-script!(
+operation!(
+    RESYNC,
+    " flags=allow-oom",
+    ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "rank", "keyed"],
+    "resync"
+);
+operation!(ACK, " flags=allow-oom", [], "ack");
+operation!(
     FAIL,
     " flags=allow-oom",
     ["shard", "codec", "cursor", "size", "wake", "delivery", "cleanup", "validity", "token", "failure"],
     "fail"
 );
-script!(
+operation!(
     EXTEND,
     " flags=allow-oom",
     ["shard", "codec", "cursor", "size", "wake", "delivery", "cleanup", "validity", "token"],
     "extend"
 );
-script!(
+operation!(
     RELEASE,
     " flags=allow-oom",
     ["shard", "codec", "cursor", "size", "wake", "delivery", "cleanup", "validity", "token"],
     "release"
 );
-script!(DISCARD, " flags=allow-oom", ["shard"], "discard");
-script!(PAUSE, " flags=allow-oom", ["shard", "codec", "cursor", "wake"], "pause");
-script!(CONFIGURE, " flags=allow-oom", ["shard", "codec", "size", "wake", "delivery", "cleanup", "plan"], "configure");
+operation!(DISCARD, " flags=allow-oom", ["shard"], "discard");
+operation!(PAUSE, " flags=allow-oom", ["shard", "codec", "cursor", "wake"], "pause");
+operation!(
+    CONFIGURE,
+    " flags=allow-oom",
+    ["shard", "codec", "size", "wake", "delivery", "cleanup", "plan"],
+    "configure"
+);
 // no-writes for what only looks.
-script!(SHOW, " flags=no-writes", ["shard", "codec", "cursor"], "show");
-script!(LIST, " flags=no-writes", ["shard", "codec", "rank"], "list");
-script!(STATS, " flags=no-writes", ["shard", "codec"], "stats");
-script!(PREVIEW, " flags=no-writes", ["shard", "codec", "rank", "plan"], "preview");
+operation!(SHOW, " flags=no-writes", ["shard", "codec", "cursor"], "show");
+operation!(LIST, " flags=no-writes", ["shard", "codec", "rank"], "list");
+operation!(STATS, " flags=no-writes", ["shard", "codec"], "stats");
+operation!(PREVIEW, " flags=no-writes", ["shard", "codec", "rank", "plan"], "preview");

@@ -162,7 +162,7 @@ impl RedisStore {
             .iter()
             .map(|keys| Call { keys: Arc::clone(keys), args: scope.args(self.manual_now(), own()) })
             .collect();
-        for reply in self.connection.run(&scripts::PREVIEW, &calls).await? {
+        for reply in self.connection.run(scripts::PREVIEW.script(false), &calls).await? {
             let mut fields = reader.list(reply?)?.into_iter().skip(1);
             let mut field = || fields.next().unwrap_or_default();
             for ((_, total), count) in reminders.iter_mut().zip(reader.list(field())?) {
@@ -242,7 +242,7 @@ impl RedisStore {
         ];
         let keys = Arc::clone(&scope.keys[usize::from(shard)]);
         let call = Call { keys, args: scope.args(self.manual_now(), own) };
-        let mut replies = self.connection.run(&scripts::CONFIGURE, &[call]).await?;
+        let mut replies = self.connection.run(scripts::CONFIGURE.script(false), &[call]).await?;
         let reply = replies.pop().ok_or_else(|| reader.odd("no reply"))??;
         let word = reader.list(reply)?.into_iter().next().unwrap_or_default();
         match reader.text(word)?.as_str() {

@@ -114,7 +114,7 @@ impl RedisStore {
                 args: scope.args(self.manual_now(), []),
             })
             .collect();
-        for reply in self.connection.run(&scripts::STATS, &calls).await? {
+        for reply in self.connection.run(scripts::STATS.script(false), &calls).await? {
             let mut fields = reader.list(reply?)?.into_iter().skip(1);
             let mut field = || fields.next().unwrap_or_default();
             stats.armed += reader.count(field())?;

@@ -358,6 +358,11 @@ impl Store for SqliteStore {
         format!("sqlite:{}", path.display())
     }
 
+    async fn resync(&self, _namespace: &Name) -> Result<Duration, StoreError> {
+        // No namespace of a file is key-backed.
+        Ok(Duration::MAX)
+    }
+
     async fn wakeups(&self, namespace: &Name) -> Result<Wakeups, StoreError> {
         let watcher = self.watcher().await?.clone();
         // Listening begins before the first look, so that nothing falls in between.

@@ -1,0 +1,88 @@
+-- Key-backed ids: each id is a key of somebody else's, and that key's own TTL is the truth. What its score says is
+-- compared with the key before anything is handed out and corrected where it differs: a resync, which is a renewal (W3).
+-- The keys are not declared, which a single server allows; its ACL needs %R~pattern for them.
+local keyed = {}
+do
+  local rules = cjson.decode(keyed_rules)                  -- on_gone, then the patterns, each a list of what follows on each other
+  local own, registry = sub(exp, 1, find(exp, ':', 1, true)), sub(exp, 2, find(exp, ':', 1, true)) .. 'namespaces'
+  local SEEN_GONE_MS = 1000                                -- a key that is only being rewritten is back by then
+
+  -- Only ids that match a pattern are ever read, and never keys of our own.
+  function keyed.is_foreign(id)
+    if sub(id, 1, #own) == own or id == registry then return true end
+    for i = 2, #rules do
+      local segments, at = rules[i], 1
+      for k = 1, #segments do
+        local first, last = find(id, segments[k], at)
+        at = first and last + 1
+        if not first then break end
+      end
+      if at then return false end
+    end
+    return #rules > 1
+  end
+
+  local function count(what) call('HINCRBY', meta, 'count:' .. what, 1) end
+  local function disarm(id, e_text)
+    void_reminders(id, e_text)
+    call('ZREM', exp, id)
+    if every_size > 0 then call('HDEL', every, id) end
+  end
+
+  -- Compares the score of an armed id with its key. Returns
+  --   same   nothing to correct          over       the key is away as it should be: its cleanup is due
+  --   moved  the score was corrected     persisted  the key has no TTL: disarmed
+  --   gone   it vanished early: disarmed, its cleanup opened
+  --   held   its cleanup is due, and the key is still there for this millisecond
+  function keyed.look(id, e_text)
+    local e, at = tonumber(e_text), call('PEXPIRETIME', id)
+    local is_due = e + grace_ms < now
+    if at == e then return is_due and 'held' or 'same' end
+    if at >= 0 then
+      set_leads(id, text(at), e_text, true)
+      call('ZADD', exp, text(at), id)
+      count('resynced')
+      return 'moved'
+    elseif at == -1 then
+      if payload_size > 0 then call('HDEL', payload, id) end
+      disarm(id, e_text)
+      count('persisted')
+      return 'persisted'
+    elseif is_due then return 'over'
+    elseif e <= now then return 'same' end                 -- in its grace
+    local entry = call('HGET', open, id)
+    if entry and not delivers then void_cleanup(id, entry) end
+    if rules[1] == 'cleanup' then open_cleanup('0g', e_text, id, now + max(grace_ms, SEEN_GONE_MS))
+    elseif payload_size > 0 then call('HDEL', payload, id) end
+    disarm(id, e_text)
+    count('gone')
+    return 'gone'
+  end
+
+  -- Before a command of the caller's: what the keys of these ids say counts.
+  function keyed.look_at(ids)
+    for k = 1, #ids do
+      local e_text = canonical(call('ZSCORE', exp, ids[k]))
+      if e_text then keyed.look(ids[k], e_text) end
+    end
+  end
+
+  -- A notice that is to be handed out, and is valid by what the store knows. Returns whether its key agrees; where not, it
+  -- has been taken out. armed: the score of its id, entry: what open holds for it.
+  function keyed.confirms(notice, id, n, armed, entry)
+    local kind, e_text = split(notice)
+    if keyed.is_foreign(id) then return true end           -- the patterns have changed since it was created
+    if not is_cleanup(notice) then return keyed.look(id, canonical(armed)) == 'same' end
+    local at = call('PEXPIRETIME', id)
+    -- Where lives own resources of their own, the key of a new life says nothing of an old one, unless that only seemed gone.
+    if at == -2 or delivers and (kind ~= '0g' or n > 0) then return true end
+    for route = 1, route_count do void(route, notice) end
+    if names(entry, kind .. ':' .. e_text) then call('HDEL', open, id) end
+    if payload_size > 0 then call('HDEL', payload, notice) end
+    if at >= 0 and not armed then
+      set_leads(id, text(at))
+      call('ZADD', exp, text(at), id)
+    end
+    return false
+  end
+end

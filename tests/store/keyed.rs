@@ -1,0 +1,520 @@
+//! Key-backed ids, which only servers have: each id is a real key, and its own TTL is the truth.
+//!
+//! Time is virtual and far ahead, so that the server itself expires nothing: a key whose time has come is deleted by
+//! [`Keys::at`], as the server would.
+
+use std::collections::BTreeMap;
+
+use forewarn::Settings;
+use forewarn::model::{Mode, OnGone, OnRearm};
+use forewarn::store::{
+    Checked, Claim, Counters, Expired, Next, Removed, Renewed, Replaced, StoreError, Tracked, Verdict,
+};
+
+use crate::harness::{Kind, servers};
+use crate::operation::START;
+use crate::scene::{MINUTE, Scene, failing, id, problem, reminding};
+
+/// The beginning, as a scene counts: the year 2096.
+const FAR: i64 = 3_000_000_000_000;
+
+/// A key-backed namespace, the clock it lives by, and the keys behind it.
+struct Keys {
+    scene: Scene,
+    expiries: BTreeMap<String, i64>,
+}
+
+impl Keys {
+    async fn open(kind: Kind, settings: Settings) -> Self {
+        Self::with_routes(kind, settings, &[]).await
+    }
+
+    async fn with_routes(kind: Kind, settings: Settings, routes: &[&str]) -> Self {
+        let scene = Scene::bare(kind).await;
+        let pattern = format!("{}:*", scene.name).parse().unwrap();
+        scene.configure(settings.key_backed(true).keys(pattern), routes).await;
+        scene.at(FAR);
+        Self { scene, expiries: BTreeMap::new() }
+    }
+
+    fn name(&self, text: &str) -> String {
+        format!("{}:{text}", self.scene.name)
+    }
+
+    /// Sets the clock; keys whose time has passed are no more.
+    async fn at(&mut self, ms: i64) {
+        self.scene.at(FAR + ms);
+        let over: Vec<String> = self.expiries.iter().filter(|(_, e)| **e < ms).map(|(text, _)| text.clone()).collect();
+        for text in over {
+            self.delete(&text).await;
+        }
+    }
+
+    /// `SET` or `PEXPIREAT` by whoever owns the key.
+    async fn slide(&mut self, text: &str, e: i64) {
+        let (key, at) = (self.name(text), (START + FAR + e).to_string());
+        let _: () = self.scene.raw(&["SET", &key, "data", "PXAT", &at]).await;
+        self.expiries.insert(text.to_owned(), e);
+    }
+
+    async fn persist(&mut self, text: &str) {
+        let key = self.name(text);
+        let _: i64 = self.scene.raw(&["PERSIST", &key]).await;
+        self.expiries.remove(text);
+    }
+
+    async fn delete(&mut self, text: &str) {
+        let key = self.name(text);
+        let _: i64 = self.scene.raw(&["DEL", &key]).await;
+        self.expiries.remove(text);
+    }
+
+    /// The key with this expiry, and its id armed by a raw client.
+    async fn arm(&mut self, text: &str, e: i64) {
+        self.slide(text, e).await;
+        self.arm_only(text, e).await;
+    }
+
+    async fn arm_only(&mut self, text: &str, e: i64) {
+        let key = self.name(text);
+        self.scene.raw_set(&key, FAR + e).await;
+    }
+
+    /// The expiry of the key itself; none if it has none, or is not there.
+    async fn expiry_of_key(&mut self, text: &str) -> Option<i64> {
+        let key = self.name(text);
+        let at: i64 = self.scene.raw(&["PEXPIRETIME", &key]).await;
+        (at >= 0).then_some(at - START - FAR)
+    }
+
+    /// The expiry in the store.
+    async fn armed(&self, text: &str) -> Option<i64> {
+        let view = self.scene.show(&self.name(text)).await?;
+        view.expires_at_ms.map(|ms| ms - START - FAR)
+    }
+
+    async fn heard(&self) -> Vec<String> {
+        let prefix = format!("{}:", self.scene.name);
+        self.scene.heard().await.into_iter().map(|words| words.replace(&prefix, "")).collect()
+    }
+
+    async fn handled(&self) -> Vec<String> {
+        let claims = self.scene.claim().await;
+        let words = self.words(&claims);
+        self.scene.ack(&claims).await;
+        words
+    }
+
+    fn words(&self, claims: &[Claim]) -> Vec<String> {
+        let prefix = format!("{}:", self.scene.name);
+        crate::scene::words(claims).into_iter().map(|words| words.replace(&prefix, "")).collect()
+    }
+
+    async fn counters(&self) -> Counters {
+        self.scene.store.stats(&self.scene.name).await.unwrap().counters
+    }
+
+    async fn resync(&self) -> i64 {
+        let wait = self.scene.store.resync(&self.scene.name).await.unwrap();
+        i64::try_from(wait.as_millis()).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_was_renewed_unobserved_is_resynced_and_speaks_at_its_own_time() {
+    for kind in servers() {
+        let mut keys = Keys::open(kind, reminding(&["10m", "1m"])).await;
+        keys.arm("a", 30 * MINUTE).await;
+        assert!(keys.heard().await.is_empty());
+        keys.slide("a", 45 * MINUTE).await;
+        keys.at(20 * MINUTE).await;
+        assert!(keys.heard().await.is_empty(), "the key expires later than the score says");
+        assert_eq!(keys.armed("a").await, Some(45 * MINUTE));
+        keys.at(35 * MINUTE).await;
+        assert_eq!(keys.handled().await, ["10m a"]);
+        keys.at(44 * MINUTE).await;
+        assert_eq!(keys.handled().await, ["1m a"]);
+        keys.at(45 * MINUTE).await;
+        assert!(keys.heard().await.is_empty(), "at that very instant the key is still there");
+        keys.at(45 * MINUTE + 1).await;
+        assert_eq!(keys.handled().await, ["expired a"]);
+        assert!(keys.scene.leftovers().await.is_empty());
+        assert_eq!(keys.counters().await.resynced, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_shortened_key_is_reminded_by_what_it_says_now() {
+    for kind in servers() {
+        let mut keys = Keys::open(kind, reminding(&["10m", "1m"])).await;
+        keys.arm("a", 30 * MINUTE).await;
+        keys.heard().await;
+        keys.at(20 * MINUTE).await;
+        keys.slide("a", 25 * MINUTE).await;
+        assert_eq!(keys.handled().await, ["10m a"], "owed for the new expiry, which is inside the lead, too");
+        assert_eq!(keys.armed("a").await, Some(25 * MINUTE));
+        keys.at(24 * MINUTE).await;
+        assert_eq!(keys.handled().await, ["1m a"]);
+    }
+}
+
+#[tokio::test]
+async fn a_key_without_ttl_is_disarmed_and_counted() {
+    for kind in servers() {
+        let mut keys = Keys::open(kind, reminding(&["10m"])).await;
+        keys.arm("a", 30 * MINUTE).await;
+        keys.persist("a").await;
+        keys.at(20 * MINUTE).await;
+        assert!(keys.heard().await.is_empty());
+        assert_eq!((keys.armed("a").await, keys.counters().await.persisted), (None, 1));
+        keys.at(40 * MINUTE).await;
+        assert!(keys.heard().await.is_empty());
+        assert!(keys.scene.leftovers().await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_vanished_early_is_cleaned_a_second_after_that_was_seen() {
+    for kind in servers() {
+        let mut keys = Keys::open(kind, reminding(&["10m"])).await;
+        keys.arm("a", 30 * MINUTE).await;
+        keys.delete("a").await;
+        keys.at(20 * MINUTE).await;
+        let claims = keys.scene.claim_some("main", 100).await;
+        assert!(claims.claims.is_empty());
+        assert!(matches!(claims.next, Next::At { due_at_ms: Some(at), .. } if at == START + FAR + 20 * MINUTE + 1000));
+        keys.at(20 * MINUTE + 999).await;
+        assert!(keys.heard().await.is_empty());
+        keys.at(20 * MINUTE + 1000).await;
+        assert_eq!(keys.handled().await, ["gone a"]);
+        assert_eq!(keys.counters().await.gone, 1);
+        assert!(keys.scene.leftovers().await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_is_back_within_the_second_goes_on_living() {
+    for kind in servers() {
+        for on_rearm in [OnRearm::Supersede, OnRearm::Deliver] {
+            let mut settings = reminding(&["10m"]);
+            settings.on_rearm = on_rearm;
+            let mut keys = Keys::open(kind, settings).await;
+            keys.arm("a", 30 * MINUTE).await;
+            keys.delete("a").await;
+            keys.at(20 * MINUTE).await;
+            keys.heard().await;
+            keys.slide("a", 50 * MINUTE).await;
+            keys.at(20 * MINUTE + 1000).await;
+            assert!(keys.heard().await.is_empty(), "it was only being rewritten");
+            assert_eq!(keys.armed("a").await, Some(50 * MINUTE));
+            keys.at(40 * MINUTE).await;
+            assert_eq!(keys.handled().await, ["10m a"]);
+            keys.at(51 * MINUTE).await;
+            assert_eq!(keys.handled().await, ["expired a"]);
+            assert!(keys.scene.leftovers().await.is_empty());
+        }
+    }
+}
+
+#[tokio::test]
+async fn with_on_gone_drop_a_key_that_vanished_early_is_only_disarmed() {
+    for kind in servers() {
+        let mut keys = Keys::open(kind, reminding(&["10m"]).on_gone(OnGone::Drop)).await;
+        keys.arm("a", 30 * MINUTE).await;
+        keys.delete("a").await;
+        keys.at(20 * MINUTE).await;
+        assert!(keys.heard().await.is_empty());
+        keys.at(40 * MINUTE).await;
+        assert!(keys.heard().await.is_empty());
+        assert_eq!((keys.armed("a").await, keys.counters().await.gone), (None, 1));
+        assert!(keys.scene.leftovers().await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_retried_cleanup_is_void_once_the_key_is_back() {
+    for kind in servers() {
+        for (on_rearm, expected) in [(OnRearm::Supersede, &[][..]), (OnRearm::Deliver, &["expired a"][..])] {
+            let mut settings = Settings::default();
+            settings.on_rearm = on_rearm;
+            let mut keys = Keys::open(kind, settings).await;
+            keys.arm("a", MINUTE).await;
+            keys.at(2 * MINUTE).await;
+            let claims = keys.scene.claim().await;
+            keys.scene.fail(&claims, Verdict::RetryAfter(std::time::Duration::from_secs(60))).await;
+            keys.slide("a", 9 * MINUTE).await;
+            keys.at(3 * MINUTE).await;
+            assert_eq!(keys.handled().await, expected, "{on_rearm}");
+            let armed = if on_rearm == OnRearm::Supersede { Some(9 * MINUTE) } else { None };
+            assert_eq!(keys.armed("a").await, armed, "{on_rearm}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_waited_before_its_handler_is_checked_against_the_key() {
+    for kind in servers() {
+        let mut keys = Keys::open(kind, reminding(&["10m"])).await;
+        for text in ["a", "b", "c"] {
+            keys.arm(text, 30 * MINUTE).await;
+        }
+        keys.arm("d", 19 * MINUTE).await;
+        keys.heard().await;
+        keys.at(20 * MINUTE).await;
+        let claims = keys.scene.claim().await;
+        assert_eq!(keys.words(&claims), ["10m a", "10m b", "10m c", "expired d"]);
+        keys.slide("b", 60 * MINUTE).await;
+        keys.delete("c").await;
+        keys.slide("d", 60 * MINUTE).await;
+        let said = keys.words(&claims);
+        let mut checked = Vec::new();
+        for claim in &claims {
+            checked.extend(keys.scene.recheck(std::slice::from_ref(claim)).await);
+        }
+        let of = |words: &str| {
+            checked[claims.iter().position(|claim| keys.words(std::slice::from_ref(claim)) == [words]).unwrap()]
+        };
+        assert_eq!(of(&said[0]), Checked::Current);
+        for words in &said[1..] {
+            assert!(matches!(of(words), Checked::Dropped(_)), "{words}: {:?}", of(words));
+        }
+        assert_eq!(keys.armed("b").await, Some(60 * MINUTE));
+        assert_eq!(keys.armed("d").await, Some(60 * MINUTE));
+        keys.at(20 * MINUTE + 1000).await;
+        assert_eq!(keys.heard().await, ["gone c"]);
+    }
+}
+
+#[tokio::test]
+async fn a_key_renewed_for_ever_is_silent() {
+    for kind in servers() {
+        let mut keys = Keys::open(kind, reminding(&["2m", "10m"])).await;
+        keys.heard().await;
+        keys.arm("a", 5 * MINUTE).await;
+        for second in 0..1200 {
+            keys.at(second * 1000).await;
+            keys.slide("a", second * 1000 + 5 * MINUTE).await;
+            assert!(keys.heard().await.is_empty(), "at {second} s");
+        }
+        let last = 1199 * 1000 + 5 * MINUTE;
+        let mut heard = Vec::new();
+        for second in 1200..1600 {
+            keys.at(second * 1000).await;
+            heard.extend(keys.handled().await.into_iter().map(|words| (words, second * 1000 - last)));
+        }
+        assert_eq!(heard, [("2m a".to_owned(), -2 * MINUTE), ("expired a".to_owned(), 1000)]);
+        assert!(keys.counters().await.resynced < 10, "only when its score comes up");
+    }
+}
+
+#[tokio::test]
+async fn keys_inside_the_largest_lead_are_looked_at_again_every_interval() {
+    for kind in servers() {
+        let mut keys = Keys::open(kind, reminding(&["10m", "1m"])).await;
+        keys.heard().await;
+        assert_eq!(keys.resync().await, 10_000);
+        keys.arm("a", 15 * MINUTE).await;
+        keys.arm("far", 90 * MINUTE).await;
+        keys.at(5 * MINUTE).await;
+        assert_eq!(keys.handled().await, ["10m a"]);
+        // Renewed for so short that it crosses 10m again before its old score comes up at 1m.
+        keys.slide("a", 15 * MINUTE + 30_000).await;
+        keys.slide("far", 80 * MINUTE).await;
+        keys.at(5 * MINUTE + 10_000).await;
+        assert_eq!(keys.resync().await, 10_000);
+        assert_eq!(keys.armed("a").await, Some(15 * MINUTE + 30_000));
+        assert_eq!(keys.armed("far").await, Some(90 * MINUTE), "outside the largest lead nothing is read");
+        keys.slide("a", 16 * MINUTE).await;
+        keys.at(5 * MINUTE + 15_000).await;
+        assert_eq!(keys.resync().await, 5_000, "one pass an interval, whoever asks");
+        assert_eq!(keys.armed("a").await, Some(15 * MINUTE + 30_000));
+        keys.delete("a").await;
+        keys.at(6 * MINUTE).await;
+        keys.resync().await;
+        assert_eq!(keys.armed("a").await, None);
+        keys.at(6 * MINUTE + 1000).await;
+        assert_eq!(keys.handled().await, ["gone a"]);
+    }
+}
+
+#[tokio::test]
+async fn a_pass_goes_over_any_number_of_keys() {
+    for kind in servers() {
+        let mut keys = Keys::open(kind, reminding(&["10m"]).shards(3)).await;
+        let count = 1_700;
+        for n in 0..count {
+            keys.slide(&format!("k{n}"), 6 * MINUTE).await;
+            let key = keys.name(&format!("k{n}"));
+            let shard = keys.scene.key("exp").replace(":0}", &format!(":{}}}", crc32fast::hash(key.as_bytes()) % 3));
+            let e = (START + FAR + 5 * MINUTE).to_string();
+            let _: i64 = keys.scene.raw(&["ZADD", &shard, &e, &key]).await;
+        }
+        assert_eq!(keys.resync().await, 10_000);
+        assert_eq!(keys.counters().await.resynced, count);
+    }
+}
+
+#[tokio::test]
+async fn only_ids_that_match_the_patterns_are_read() {
+    for kind in servers() {
+        let mut keys = Keys::open(kind, reminding(&["10m"]).manage_keys(true)).await;
+        let foreign = format!("x{}", keys.scene.name);
+        let _: () = keys.scene.raw(&["SET", &foreign, "data"]).await;
+        keys.scene.raw_set(&foreign, FAR + MINUTE).await;
+        let own = keys.scene.key("meta");
+        keys.scene.raw_set(&own, FAR + MINUTE).await;
+        keys.at(2 * MINUTE).await;
+        assert!(keys.heard().await.is_empty());
+        for id in [&foreign, &own] {
+            assert!(keys.scene.show(id).await.unwrap().quarantined.is_some(), "{id}");
+        }
+        assert_eq!(keys.counters().await.quarantined, 2);
+        // Nor are they changed by commands.
+        let refused = keys.scene.track(&foreign, FAR + 9 * MINUTE).await;
+        assert!(matches!(&refused, Tracked::Rejected(invalid) if invalid.field() == "id"), "{refused:?}");
+        let name = keys.scene.name.clone();
+        assert!(problem(keys.scene.store.remove(&name, &[id(&own)]).await).contains("patterns"));
+        assert!(problem(keys.scene.store.expire(&name, &[id(&foreign)]).await).contains("patterns"));
+        let there: i64 = keys.scene.raw(&["EXISTS", &foreign, &own]).await;
+        assert_eq!(there, 2);
+        let _: i64 = keys.scene.raw(&["DEL", &foreign]).await;
+    }
+}
+
+#[tokio::test]
+async fn own_keys_are_no_ids_even_without_patterns() {
+    for kind in servers() {
+        let scene = Scene::open(kind, Settings::default().key_backed(true).manage_keys(true)).await;
+        for own in [scene.key("meta"), "{fw:other:0}:exp".to_owned(), "fw:namespaces".to_owned()] {
+            assert!(problem(scene.store.remove(&scene.name, &[id(&own)]).await).contains("patterns"), "{own}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn commands_are_refused_unless_they_may_manage_the_keys() {
+    for kind in servers() {
+        let mut keys = Keys::open(kind, reminding(&["10m"])).await;
+        keys.arm("a", 30 * MINUTE).await;
+        let (a, name) = (keys.name("a"), keys.scene.name.clone());
+        let before = keys.scene.keyspace().await;
+        let scene = &keys.scene;
+        let entry = forewarn::model::Track {
+            id: id(&a),
+            expires_at: forewarn::model::ExpiresAt::from_millis(START + FAR).unwrap(),
+            payload: None,
+        };
+        let errors = [
+            scene.store.track(&name, Mode::Upsert, std::slice::from_ref(&entry)).await.unwrap_err(),
+            scene.store.replace(&name, Mode::Upsert, &entry, &id(keys.name("b"))).await.unwrap_err(),
+            scene.store.remove(&name, &[id(&a)]).await.unwrap_err(),
+            scene.store.expire(&name, &[id(&a)]).await.unwrap_err(),
+        ];
+        for error in errors {
+            assert!(matches!(error, StoreError::KeyBacked { .. }), "{error}");
+        }
+        assert_eq!(keys.scene.keyspace().await, before);
+        assert_eq!(keys.expiry_of_key("a").await, Some(30 * MINUTE));
+    }
+}
+
+#[tokio::test]
+async fn managed_keys_are_moved_and_deleted_with_their_ids() {
+    for kind in servers() {
+        let mut keys = Keys::open(kind, reminding(&["10m"]).manage_keys(true)).await;
+        let a = keys.name("a");
+        assert_eq!(keys.scene.track(&a, FAR + 30 * MINUTE).await, Tracked::NoKey);
+        keys.slide("a", 5 * MINUTE).await;
+        keys.persist("a").await;
+        assert_eq!(keys.scene.track(&a, FAR + 30 * MINUTE).await, Tracked::Created { already_expired: false });
+        assert_eq!(keys.expiry_of_key("a").await, Some(30 * MINUTE));
+        assert_eq!(keys.scene.renew(&a, FAR + 40 * MINUTE).await, Renewed::Renewed);
+        assert_eq!(keys.expiry_of_key("a").await, Some(40 * MINUTE));
+        // Somebody else moves the key; what a command compares with is the key.
+        keys.slide("a", 60 * MINUTE).await;
+        let kept = keys.scene.track_as(Mode::ExtendOnly, &a, FAR + 50 * MINUTE, None).await;
+        assert_eq!((kept, keys.armed("a").await), (Tracked::Kept, Some(60 * MINUTE)));
+        assert_eq!(keys.scene.renew(&a, FAR + 60 * MINUTE).await, Renewed::Unchanged);
+        assert_eq!(keys.scene.remove(&a).await, Removed::Removed);
+        assert_eq!(keys.expiry_of_key("a").await, None);
+        assert_eq!(keys.scene.remove(&a).await, Removed::Unknown);
+        keys.slide("a", 5 * MINUTE).await;
+        assert_eq!(keys.scene.remove(&a).await, Removed::Removed, "the key was there");
+        assert_eq!(keys.scene.renew(&a, FAR + 9 * MINUTE).await, Renewed::Unknown);
+
+        keys.slide("b", 30 * MINUTE).await;
+        let b = keys.name("b");
+        keys.scene.track(&b, FAR + 30 * MINUTE).await;
+        assert_eq!(keys.scene.expire(&b).await, Expired::Ended);
+        assert_eq!(keys.expiry_of_key("b").await, None);
+        assert_eq!(keys.scene.renew(&b, FAR + 40 * MINUTE).await, Renewed::Expired);
+        assert_eq!(keys.handled().await, ["ended b"]);
+
+        keys.slide("old", 30 * MINUTE).await;
+        keys.slide("new", 30 * MINUTE).await;
+        let (old, new) = (keys.name("old"), keys.name("new"));
+        keys.scene.track(&old, FAR + 30 * MINUTE).await;
+        let replaced = keys.scene.replace(Mode::Upsert, &new, FAR + 20 * MINUTE, None, &old).await;
+        assert_eq!(replaced, Replaced { tracked: Tracked::Created { already_expired: false }, replaced: true });
+        assert_eq!((keys.expiry_of_key("old").await, keys.expiry_of_key("new").await), (None, Some(20 * MINUTE)));
+        let missing = keys.name("missing");
+        let replaced = keys.scene.replace(Mode::Upsert, &missing, FAR + 20 * MINUTE, None, &new).await;
+        assert_eq!(replaced, Replaced { tracked: Tracked::NoKey, replaced: false });
+        assert_eq!(keys.armed("new").await, Some(20 * MINUTE));
+    }
+}
+
+#[tokio::test]
+async fn every_route_looks_at_the_key_for_itself() {
+    for kind in servers() {
+        let mut keys = Keys::with_routes(kind, reminding(&["10m"]), &["main", "mail"]).await;
+        keys.arm("a", 30 * MINUTE).await;
+        keys.arm("b", 30 * MINUTE).await;
+        keys.heard().await;
+        keys.at(20 * MINUTE).await;
+        assert_eq!(keys.handled().await, ["10m a", "10m b"]);
+        keys.slide("a", 60 * MINUTE).await;
+        let claims = keys.scene.claim_on("mail").await;
+        assert_eq!(keys.words(&claims), ["10m b"]);
+        keys.at(50 * MINUTE).await;
+        let claims = keys.scene.claim_on("mail").await;
+        assert_eq!(keys.words(&claims).len(), 2, "10m a for its new expiry, and the cleanup of b");
+        keys.scene
+            .store
+            .fail(&keys.scene.name, &crate::scene::route("mail"), &[failing(&claims[0], Verdict::Dead, 8)])
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn small_limits_hand_out_all_that_agree() {
+    for kind in servers() {
+        for limit in [1, 2, 3] {
+            let mut keys = Keys::open(kind, reminding(&["10m", "1m"])).await;
+            for n in 0..12 {
+                keys.arm(&format!("k{n:02}"), 30 * MINUTE + n / 4).await;
+            }
+            keys.heard().await;
+            for n in [0, 3, 4, 9, 11] {
+                keys.slide(&format!("k{n:02}"), 50 * MINUTE).await;
+            }
+            keys.at(20 * MINUTE + 3).await;
+            let mut said = Vec::new();
+            for _ in 0..60 {
+                let claims = keys.scene.claim_some("main", limit).await;
+                said.extend(keys.words(&claims.claims));
+                keys.scene.ack(&claims.claims).await;
+                if !matches!(claims.next, Next::Backlog) {
+                    break;
+                }
+            }
+            said.sort();
+            assert_eq!(
+                said,
+                ["k01", "k02", "k05", "k06", "k07", "k08", "k10"].map(|text| format!("10m {text}")),
+                "{limit}"
+            );
+        }
+    }
+}
