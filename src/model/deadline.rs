@@ -27,7 +27,7 @@ pub struct Renew {
 }
 
 /// What `track` does with an id that is armed already.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Moves it to the new expiry.
     #[default]

@@ -1,6 +1,6 @@
 //! Why a store could not carry out a call.
 
-use std::error::Error as StdError;
+use std::{error::Error as StdError, fmt, sync::Arc};
 
 use crate::model::{Invalid, Name};
 
@@ -102,6 +102,36 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// The same error for any number of callers who shared a call.
+    pub(crate) fn copies(self) -> impl Iterator<Item = Self> {
+        let shared = Arc::new(self);
+        std::iter::repeat_with(move || Self::copy(&shared))
+    }
+
+    fn copy(shared: &Arc<Self>) -> Self {
+        let source = || Box::new(Shared(Arc::clone(shared)));
+        match &**shared {
+            Self::Invalid(invalid) => Self::Invalid(invalid.clone()),
+            Self::Unconfigured { namespace } => Self::Unconfigured { namespace: namespace.clone() },
+            Self::NoRoute { namespace, route } => Self::NoRoute { namespace: namespace.clone(), route: route.clone() },
+            Self::Unavailable { address, .. } => Self::Unavailable { address: address.clone(), source: source() },
+            Self::Full { address } => Self::Full { address: address.clone() },
+            Self::DiskFull { path } => Self::DiskFull { path: path.clone() },
+            Self::Unusable { path, problem } => Self::Unusable { path: path.clone(), problem: problem.clone() },
+            Self::KeyBacked { namespace } => Self::KeyBacked { namespace: namespace.clone() },
+            Self::WrongType { key, expected, found } => {
+                Self::WrongType { key: key.clone(), expected, found: found.clone() }
+            }
+            Self::Denied { address, .. } => Self::Denied { address: address.clone(), source: source() },
+            Self::Conflict { namespace, reason } => {
+                Self::Conflict { namespace: namespace.clone(), reason: reason.clone() }
+            }
+            Self::Unexpected { address, problem } => {
+                Self::Unexpected { address: address.clone(), problem: problem.clone() }
+            }
+        }
+    }
+
     /// Whether the same call may succeed later without anybody changing anything in the caller.
     pub fn is_transient(&self) -> bool {
         matches!(
@@ -113,5 +143,30 @@ impl StoreError {
                 | Self::Denied { .. }
                 | Self::Unexpected { .. }
         )
+    }
+}
+
+/// The cause of an error that several callers share.
+#[derive(Debug)]
+struct Shared(Arc<StoreError>);
+
+impl Shared {
+    fn cause(&self) -> Option<&(dyn StdError + 'static)> {
+        StdError::source(&*self.0)
+    }
+}
+
+impl fmt::Display for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.cause() {
+            Some(cause) => fmt::Display::fmt(cause, f),
+            None => fmt::Display::fmt(&self.0, f),
+        }
+    }
+}
+
+impl StdError for Shared {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.cause().and_then(StdError::source)
     }
 }

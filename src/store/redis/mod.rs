@@ -9,6 +9,7 @@ mod codec;
 mod connection;
 mod copy;
 mod deadline;
+mod gather;
 mod keyed;
 mod keys;
 mod parked;
@@ -40,6 +41,7 @@ use crate::store::{
 
 use codec::Reader;
 use connection::Connection;
+use gather::Gatherer;
 use scope::Scope;
 
 /// How to open a [`RedisStore`], beside its URL.
@@ -59,16 +61,19 @@ impl Default for RedisOptions {
     }
 }
 
-/// A store on one Redis or Valkey server.
-#[derive(Debug)]
+/// A store on one Redis or Valkey server. A clone is another handle to the same one.
+#[derive(Debug, Clone)]
 pub struct RedisStore {
     connection: Connection,
     prefix: Name,
     manual_clock: Option<Arc<AtomicI64>>,
     max_poll: Duration,
-    scopes: Mutex<HashMap<Name, Arc<Scope>>>,
+    scopes: Arc<Mutex<HashMap<Name, Arc<Scope>>>>,
     /// Where the next claim begins among the shards.
-    turn: AtomicUsize,
+    turn: Arc<AtomicUsize>,
+    tracks: Arc<Gatherer<(Name, Mode), Track, Tracked>>,
+    renews: Arc<Gatherer<Name, Renew, Renewed>>,
+    removes: Arc<Gatherer<Name, Id, Removed>>,
 }
 
 impl RedisStore {
@@ -93,7 +98,17 @@ impl RedisStore {
         let connection = Connection::open(&url).await?;
         settings::check_server(&connection).await?;
         let RedisOptions { manual_clock, max_poll, .. } = options;
-        Ok(Self { connection, prefix, manual_clock, max_poll, scopes: Mutex::default(), turn: AtomicUsize::new(0) })
+        Ok(Self {
+            connection,
+            prefix,
+            manual_clock,
+            max_poll,
+            scopes: Arc::default(),
+            turn: Arc::default(),
+            tracks: Arc::default(),
+            renews: Arc::default(),
+            removes: Arc::default(),
+        })
     }
 
     fn manual_now(&self) -> Option<i64> {
@@ -172,7 +187,13 @@ impl Store for RedisStore {
     }
 
     async fn track(&self, namespace: &Name, mode: Mode, entries: &[Track]) -> Result<Vec<Tracked>, StoreError> {
-        self.track_all(namespace, mode, entries).await
+        let [entry] = entries else { return self.track_all(namespace, mode, entries).await };
+        let (store, name) = (self.clone(), namespace.clone());
+        let send = move |entries: Vec<Track>| {
+            let (store, name) = (store.clone(), name.clone());
+            async move { store.track_all(&name, mode, &entries).await }
+        };
+        Ok(vec![self.tracks.ask((namespace.clone(), mode), entry.clone(), send).await?])
     }
 
     async fn replace(&self, namespace: &Name, mode: Mode, new: &Track, old: &Id) -> Result<Replaced, StoreError> {
@@ -180,11 +201,25 @@ impl Store for RedisStore {
     }
 
     async fn renew(&self, namespace: &Name, entries: &[Renew]) -> Result<Vec<Renewed>, StoreError> {
-        self.renew_all(namespace, entries).await
+        let [entry] = entries else { return self.renew_all(namespace, entries).await };
+        let (store, name) = (self.clone(), namespace.clone());
+        let send = move |entries: Vec<Renew>| {
+            let (store, name) = (store.clone(), name.clone());
+            async move { store.renew_all(&name, &entries).await }
+        };
+        Ok(vec![self.renews.ask(namespace.clone(), entry.clone(), send).await?])
     }
 
     async fn remove(&self, namespace: &Name, ids: &[Id]) -> Result<Vec<Removed>, StoreError> {
-        self.remove_all(namespace, ids).await
+        let [id] = ids else { return self.remove_all(namespace, ids).await };
+        // What is refused as a whole must not be refused with somebody else's.
+        self.scope(namespace).await?.check_key(id)?;
+        let (store, name) = (self.clone(), namespace.clone());
+        let send = move |ids: Vec<Id>| {
+            let (store, name) = (store.clone(), name.clone());
+            async move { store.remove_all(&name, &ids).await }
+        };
+        Ok(vec![self.removes.ask(namespace.clone(), id.clone(), send).await?])
     }
 
     async fn expire(&self, namespace: &Name, ids: &[Id]) -> Result<Vec<Expired>, StoreError> {
