@@ -8,20 +8,25 @@
 -- KEYS[15]     due      ZSET  notice -> time + (n*64 + c)/1024; one such key for each route, in order
 -- ARGV[1]      version    of the settings the caller knows
 -- ARGV[2]      on_rearm   supersede | deliver
--- ARGV[3]      route      its number, from 1; then
--- ARGV[4]      tokens
+-- ARGV[3]      route      its number, from 1
+-- ARGV[4]      history_limit  about how many ended notices are remembered; 0: none
+-- ARGV[5]      now_ms     for the history; empty: the server's clock; then
+-- ARGV[6]      tokens
+--
+-- Touches also history, built from the tag of due.
 --
 -- Returns {"ok", for each: 1 settled, 0 stale}, or {"reload"}, {"unconfigured"}
 local cur, open, payload, fail, meta = KEYS[2], KEYS[3], KEYS[6], KEYS[7], KEYS[8]
 local version, delivers, route = ARGV[1], ARGV[2] == 'deliver', tonumber(ARGV[3])
+local history_limit, now_ms = tonumber(ARGV[4]), ARGV[5]
 local call, find, sub, byte = redis.call, string.find, string.sub, string.byte
 local queue = KEYS[14 + route]
 local known = call('HGET', cur, 'v')
 if known ~= version then return { known and 'reload' or 'unconfigured' } end
-local count = #ARGV - 3
+local count = #ARGV - 5
 local notices, fences, fraction_of, answers = {}, {}, {}, {}
 for i = 1, count do
-  local token = ARGV[i + 3]
+  local token = ARGV[i + 5]
   local colon = find(token, ':', 1, true)
   local fence = sub(token, 1, colon - 1)
   notices[i], fences[i] = sub(token, colon + 1), fence
@@ -48,6 +53,9 @@ if #settled == 0 then return { 'ok', answers } end
 -- Reads first: a key of the wrong type stops the script here, while nothing is written.
 local has_failures, has_payloads = call('HLEN', fail) > 0, call('HLEN', payload) > 0
 call('HLEN', meta)
+local name = queue:match('[^:]*$')
+local history = sub(queue, 1, -#name - 5) .. 'history'
+if history_limit > 0 then call('XLEN', history) end
 local entries, others = #cleanups > 0 and call('HMGET', open, unpack(ids)), {}
 for r = 15, #KEYS do
   if #cleanups > 0 and KEYS[r] ~= queue then others[#others + 1] = call('ZMSCORE', KEYS[r], unpack(cleanups)) end
@@ -55,9 +63,9 @@ end
 local acked = #settled
 call('ZREM', queue, unpack(settled))
 if has_failures then
-  local name = queue:match('[^:]*$')
-  for i = 1, #settled do settled[i] = name .. ':' .. settled[i] end
-  call('HDEL', fail, unpack(settled))
+  local fields = {}
+  for i = 1, #settled do fields[i] = name .. ':' .. settled[i] end
+  call('HDEL', fail, unpack(fields))
 end
 if #cleanups > 0 then
   local closed, payloads = {}, {}
@@ -76,4 +84,17 @@ if #cleanups > 0 then
   if has_payloads and #payloads > 0 then call('HDEL', payload, unpack(payloads)) end
 end
 if acked > 0 then call('HINCRBY', meta, 'count:acked', acked) end
+if history_limit > 0 then
+  if now_ms == '' then
+    local time = call('TIME')
+    now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+  end
+  for i = 1, count do
+    local score = scores[i]
+    if score and tonumber(score) % 1 == fraction_of[fences[i]] then
+      call('XADD', history, 'MAXLEN', '~', history_limit, '*', 'at', now_ms, 'ending', answers[i] == 1 and 'delivered' or 'superseded',
+        'route', name, 'notice', notices[i])
+    end
+  end
+end
 return { 'ok', answers }

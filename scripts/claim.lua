@@ -88,7 +88,17 @@ for i = 1, lead_count do
   local low = now + lead.next
   lead.high, lead.count = now + lead.ms, 0
   if sweeps_reminders then
-    if lead.score < low or (lead.score == low and lead.member) then lead.score, lead.member = low, nil end     -- C2
+    if lead.score < low or (lead.score == low and lead.member) then                        -- C2
+      if history_limit > 0 then
+        local count = count_upto(low) - rank_after(lead.score, lead.member)
+        if count > 0 then
+          call('XADD', history, 'MAXLEN', '~', text(history_limit), '*', 'at', text(now), 'passed', lead.text,
+            'after', text(lead.score), 'upto', text(low), 'count', text(count))
+          cursors_are_old = true                           -- or it would be told again
+        end
+      end
+      lead.score, lead.member = low, nil
+    end
     if lead.score < lead.high or (lead.score == lead.high and lead.member) then
       lead.start = rank_after(lead.score, lead.member)
       lead.count = max(0, count_upto(lead.high) - lead.start)
@@ -152,7 +162,7 @@ if share[1] > 0 then
     if cleanup then hands = hands_cleanups end
     if state ~= 'ok' then
       counts[state] = counts[state] + 1
-      void(route, notice)
+      void(route, notice, state)
       if cleanup then close_if_last(notice, item.id, entries[j]) end
     elseif not hands then
       call('ZADD', queue, text(now + DEFERRED_MS + fence / 1024), notice)

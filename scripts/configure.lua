@@ -31,7 +31,7 @@ if #removed_leads > 0 then
   forget_lead(crossed)
   for route = 1, route_count do
     for _, notice in ipairs(call('ZRANGE', due(route), 0, -1)) do
-      if is_removed[notice:match('^[^:]*')] then void(route, notice) end
+      if is_removed[notice:match('^[^:]*')] then void(route, notice, 'lead') end
     end
   end
 end

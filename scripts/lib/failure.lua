@@ -16,4 +16,5 @@ local function park(shelf, shelf_at, route, notice, record)
   call('HSET', shelf, member, cjson.encode(record))
   call('ZADD', shelf_at, text(now), member)
   if fail_size > 0 then call('HDEL', fail, member) end
+  remember(shelf == dead and 'dead' or 'review', route, notice)
 end

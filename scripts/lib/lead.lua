@@ -68,7 +68,8 @@ local function set_leads(id, e_text, old_text, continues)
       if ahead then mark(lead, e_text, id) end
       if tightest and (owed_by_sweep or late == 'fire'
         or late == 'crossing' and alive and not was_inside and may_cross(lead, id)) then schedule(i, e_text, id, now)
-      elseif tightest and owed_routes then schedule(i, e_text, id, now, owed_routes) end
+      elseif tightest and owed_routes then schedule(i, e_text, id, now, owed_routes)
+      elseif e > now and not was_inside then remember('skipped', nil, lead.text .. ':' .. e_text .. ':' .. id) end
       tightest = false
     end
   end

@@ -25,16 +25,17 @@
 -- ARGV[7]   tolerance_ms  how far the clock may step back without repeats
 -- ARGV[8]   wants_digits  for each route one digit a lead and one for cleanups: 1 wants it, 0 does not
 -- ARGV[9]   keyed_rules   JSON of what holds for key-backed ids, or empty
--- ARGV[10]  lead_count
--- ARGV[11]  leads         in ms, ascending; then what the script itself takes, from ARGV[A + 1] on
+-- ARGV[10]  history_limit about how many ended notices are remembered; 0: none
+-- ARGV[11]  lead_count
+-- ARGV[12]  leads         in ms, ascending; then what the script itself takes, from ARGV[A + 1] on
 local exp, cur, open, skip, crossed, payload, fail = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local meta, every, bad = KEYS[8], KEYS[9], KEYS[10]
 local dead, dead_at, review, review_at = KEYS[11], KEYS[12], KEYS[13], KEYS[14]
 local now_ms, version, late, grace_ms, on_rearm = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local min_repeat_ms, tolerance_ms, wants_digits, keyed_rules = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8], ARGV[9]
-local lead_count = tonumber(ARGV[10])
-local A = 10 + lead_count                                  -- the last argument of the common ones
-local lead_texts = { unpack(ARGV, 11, A) }
+local history_limit, lead_count = tonumber(ARGV[10]), tonumber(ARGV[11])
+local A = 11 + lead_count                                  -- the last argument of the common ones
+local lead_texts = { unpack(ARGV, 12, A) }
 local route_count = #KEYS - 14
 local call, floor, min, max, huge = redis.call, math.floor, math.min, math.max, math.huge
 local find, sub, byte = string.find, string.sub, string.byte

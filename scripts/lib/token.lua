@@ -21,7 +21,7 @@ local function claim_state(claim)
   return reminder_state(claim.kind, claim.e, claim.armed)
 end
 local function drop(route, claim, reason)
-  void(route, claim.notice)
+  void(route, claim.notice, reason)
   if is_cleanup(claim.notice) then close_if_last(claim.notice, claim.id, claim.entry) end
   call('HINCRBY', meta, 'count:' .. reason, 1)
   return 'dropped:' .. reason

@@ -95,6 +95,9 @@ pub(super) struct ApplyArgs {
     #[arg(long, value_name = "SPAN", default_value = "5s", hide_short_help = true,
         value_parser = args::span("clock_tolerance"))]
     clock_tolerance: Duration,
+    /// About how many ended notices each shard remembers, for show [0: none]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_short_help = true)]
+    history: u32,
     /// A number for these settings; lower ones never overwrite higher ones
     #[arg(long, value_name = "N", hide_short_help = true)]
     revision: Option<u64>,
@@ -153,6 +156,7 @@ impl ApplyArgs {
         settings.manage_keys = self.manage_keys;
         settings.on_gone = self.on_gone;
         settings.recheck_interval = self.recheck_interval;
+        settings.history = self.history;
         settings.revision = self.revision;
         Change {
             settings: Some(settings),

@@ -9,6 +9,7 @@ mod deadline;
 mod demo;
 mod exec;
 mod exit;
+mod history;
 mod list;
 mod namespace;
 mod notice;

@@ -32,6 +32,7 @@ pub(super) fn apply_words(name: &Name, settings: &Settings) -> String {
         ("shards", settings.shards.to_string(), default.shards.to_string()),
         ("max-payload", settings.max_payload.to_string(), default.max_payload.to_string()),
         ("max-deliveries", settings.max_deliveries.to_string(), default.max_deliveries.to_string()),
+        ("history", settings.history.to_string(), default.history.to_string()),
         ("on-gone", settings.on_gone.as_str().to_owned(), default.on_gone.as_str().to_owned()),
     ] {
         if value != standard {
@@ -92,6 +93,7 @@ pub(super) fn settings_fields(settings: &Settings) -> Vec<(&'static str, String)
         ("max_deliveries", settings.max_deliveries.to_string()),
         ("max_payload", format!("{} bytes", settings.max_payload)),
         ("shards", settings.shards.to_string()),
+        ("history", if settings.history == 0 { "none".to_owned() } else { settings.history.to_string() }),
         ("revision", settings.revision.map_or_else(|| "none".to_owned(), |revision| revision.to_string())),
         ("key_backed", yes(settings.key_backed)),
     ];

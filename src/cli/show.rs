@@ -1,6 +1,6 @@
 //! `show`: all that the store knows of one id, so that "there was no reminder" can be answered.
 //!
-//! The store keeps no history: of a notice that was handed out and settled nothing is left but its counters.
+//! Of a notice that was handed out and settled only a namespace with a history remembers more than the counters.
 
 use std::time::Duration;
 
@@ -8,23 +8,24 @@ use clap::Args;
 use forewarn::{
     Forewarn, LeadTime, Name,
     model::{Kind, format_span, span_ms},
-    store::{Configured, DeadlineView, DeliveryState, DeliveryView, Parked, ParkedQuery, Shelf},
+    store::{Configured, DeadlineView, DeliveryState, DeliveryView, Ending, Parked, ParkedQuery, Shelf},
 };
 use serde::Serialize;
 
 use super::{
     deadline::OneArgs,
     exit::Exit,
+    history::{History, HistoryJson, ending_text},
     notice::{FailureJson, NoticeJson, failure_text, notice_text},
     output::{IdJson, PayloadJson, instant, instant_and_distance, payload_text, print, print_json, printable, say},
     parked::ParkedJson,
     pauses::Pauses,
 };
 
-/// Say everything about one id: expiry, reminders to come, deliveries, dead letters, pauses
+/// Say everything about one id: expiry, reminders, deliveries, dead letters, pauses, history
 ///
-/// What was handed out and settled leaves no trace: a reminder whose time has passed may have spoken or have stayed
-/// silent. An id of which nothing is known is exit 1.
+/// Whether a reminder whose time has passed has spoken or stayed silent is known if the namespace keeps a history
+/// (namespace apply --history N). An id of which nothing is known is exit 1.
 #[derive(Debug, Args)]
 pub(super) struct ShowArgs {
     #[command(flatten)]
@@ -43,7 +44,8 @@ pub(super) async fn show(forewarn: &Forewarn, args: ShowArgs) -> anyhow::Result<
     let query = ParkedQuery { id: Some(id.clone()), ..ParkedQuery::default() };
     let dead = namespace.parked(Shelf::Dead, &query).await?.entries;
     let review = namespace.parked(Shelf::Review, &query).await?.entries;
-    if view.is_none() && dead.is_empty() && review.is_empty() {
+    let history = History::read(&namespace, &id, view.as_ref().and_then(|view| view.expires_at_ms)).await?;
+    if view.is_none() && dead.is_empty() && review.is_empty() && history.is_empty() {
         say(format_args!("{name} {id} is unknown: it is not armed and nothing of it is pending or parked"));
         return Ok(Exit::Failed);
     }
@@ -57,9 +59,9 @@ pub(super) async fn show(forewarn: &Forewarn, args: ShowArgs) -> anyhow::Result<
         deliveries: Vec::new(),
     });
     let now_ms = forewarn.store().now().await?;
-    let due = Due::new(&*namespace.configured().await?, &view, now_ms);
+    let due = Due::new(&*namespace.configured().await?, &view, &history, now_ms);
     let pauses = Pauses::from(&namespace.stats().await?);
-    let shown = Shown { name, view, due, dead, review, pauses };
+    let shown = Shown { name, view, due, dead, review, pauses, history };
     if args.json {
         print_json(&ShownJson::from(&shown))?
     } else {
@@ -76,6 +78,7 @@ struct Shown {
     dead: Vec<Parked>,
     review: Vec<Parked>,
     pauses: Pauses,
+    history: History,
 }
 
 /// When the notices of an armed deadline are due.
@@ -104,10 +107,14 @@ enum DueState {
     Now,
     /// Its time is over.
     Passed,
+    /// It has spoken.
+    Delivered,
+    /// It has ended in another way, as the history says.
+    Silent(#[serde(skip)] Ending),
 }
 
 impl Due {
-    fn new(configured: &Configured, view: &DeadlineView, now_ms: i64) -> Self {
+    fn new(configured: &Configured, view: &DeadlineView, history: &History, now_ms: i64) -> Self {
         let Some(e) = view.expires_at_ms else { return Self::default() };
         let settings = &configured.settings;
         let is_pending = |lead| view.deliveries.iter().any(|one| one.notice.kind == Kind::Reminder(lead));
@@ -115,11 +122,13 @@ impl Due {
         let mut reminders = Vec::new();
         for lead in settings.leads() {
             let at_ms = e.saturating_sub(lead.as_millis());
-            let state = match e.saturating_sub(now_ms) {
+            let state = match (history.of_reminder(lead, e), e.saturating_sub(now_ms)) {
                 _ if is_pending(lead) => DueState::Pending,
-                left if left > lead.as_millis() => DueState::ToCome,
-                left if left > smaller_ms => DueState::Now,
-                _ => DueState::Passed,
+                (_, left) if left > lead.as_millis() => DueState::ToCome,
+                (Some(Ending::Delivered), _) => DueState::Delivered,
+                (Some(ending), _) => DueState::Silent(ending),
+                (None, left) if left > smaller_ms => DueState::Now,
+                (None, _) => DueState::Passed,
             };
             reminders.push(DueReminder { lead, at_ms, state });
             smaller_ms = lead.as_millis();
@@ -147,6 +156,7 @@ struct ShownJson<'a> {
     deliveries: Vec<DeliveryJson>,
     dead: Vec<ParkedJson>,
     review: Vec<ParkedJson>,
+    history: Vec<HistoryJson>,
     #[serde(flatten)]
     pauses: &'a Pauses,
 }
@@ -171,7 +181,7 @@ struct DeliveryJson {
 
 impl<'a> From<&'a Shown> for ShownJson<'a> {
     fn from(shown: &'a Shown) -> Self {
-        let Shown { name, view, due, dead, review, pauses } = shown;
+        let Shown { name, view, due, dead, review, pauses, history } = shown;
         let reminders = due.reminders.iter().map(|one| DueReminderJson {
             lead_ms: one.lead.as_millis(),
             due_at: instant(one.at_ms),
@@ -191,6 +201,7 @@ impl<'a> From<&'a Shown> for ShownJson<'a> {
             deliveries: view.deliveries.iter().map(DeliveryJson::from).collect(),
             dead: dead.iter().map(ParkedJson::from).collect(),
             review: review.iter().map(ParkedJson::from).collect(),
+            history: history.json(),
             pauses,
         }
     }
@@ -211,7 +222,7 @@ impl From<&DeliveryView> for DeliveryJson {
 
 impl Shown {
     fn text(&self, now_ms: i64) -> String {
-        let Self { name, view, due, dead, review, pauses } = self;
+        let Self { name, view, due, dead, review, pauses, history } = self;
         let mut lines = vec![format!("{name} {}", view.id)];
         let mut field = |name: &str, value: String| lines.push(format!("  {name:<13}{value}"));
         match view.expires_at_ms {
@@ -255,6 +266,9 @@ impl Shown {
                 field("", format!("  {}", failure_text(failure, now_ms)));
             }
         }
+        for entry in history.texts(now_ms) {
+            field("history", entry);
+        }
         for paused in pauses.texts() {
             field("paused", paused);
         }
@@ -272,6 +286,8 @@ impl DueReminder {
                 format!("{} before, its time came {at}: it has spoken, stays silent or is not claimed yet", self.lead)
             }
             DueState::Passed => format!("{} before, its time has passed, it was {at}", self.lead),
+            DueState::Delivered => format!("{} before, delivered, its time came {at}", self.lead),
+            DueState::Silent(ending) => format!("{} before, {}", self.lead, ending_text(ending)),
         }
     }
 }

@@ -6,8 +6,8 @@ use crate::engine::Workplace;
 use crate::forewarn::call::{RenewCall, Target, TrackCall};
 use crate::model::{ExpiresAt, Id, Invalid, Mode, Name, Pause, Renew, Route, Settings, Track};
 use crate::store::{
-    Applied, Change, Configured, DeadlineView, Expired, ListQuery, Listed, Parked, ParkedPage, ParkedQuery, Preview,
-    Removed, Renewed, Requeued, Shelf, Stats, Store, StoreError, Tracked,
+    Applied, Change, Configured, DeadlineView, Expired, HistoryEntry, HistoryQuery, ListQuery, Listed, Parked,
+    ParkedPage, ParkedQuery, Preview, Removed, Renewed, Requeued, Shelf, Stats, Store, StoreError, Tracked,
 };
 
 /// One namespace of a store: a kind of thing that expires, with its own settings. Cheap to clone.
@@ -216,6 +216,14 @@ impl Namespace {
     /// Those of the store.
     pub async fn discard(&self, shelf: Shelf, parked: &[Parked]) -> Result<Vec<bool>, StoreError> {
         self.store.discard(self.name()?, shelf, parked).await
+    }
+
+    /// What is remembered of notices that have ended, newest first; nothing unless the settings have a `history`.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn history(&self, query: &HistoryQuery) -> Result<Vec<HistoryEntry>, StoreError> {
+        self.store.history(self.name()?, query).await
     }
 
     /// How much of what there is.

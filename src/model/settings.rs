@@ -49,6 +49,8 @@ pub struct Settings {
     /// Key-backed: how often the keys of ids inside the largest lead are looked at again. Default: 10 s.
     #[serde(rename = "recheck_interval_ms", with = "millis")]
     pub recheck_interval: Duration,
+    /// About how many ended notices each shard remembers, so that one can be looked up later. Default: 0, which means none.
+    pub history: u32,
     /// A number for these settings: a lower one never overwrites a higher one. Default: none, which always applies.
     pub revision: Option<u64>,
 }
@@ -72,6 +74,7 @@ impl Default for Settings {
             manage_keys: false,
             on_gone: OnGone::default(),
             recheck_interval: Duration::from_secs(10),
+            history: 0,
             revision: None,
         }
     }
@@ -117,6 +120,13 @@ impl Settings {
     #[must_use]
     pub fn cleanup(mut self, cleanup: bool) -> Self {
         self.cleanup = cleanup;
+        self
+    }
+
+    /// Sets about how many ended notices each shard remembers.
+    #[must_use]
+    pub fn history(mut self, history: u32) -> Self {
+        self.history = history;
         self
     }
 
@@ -178,6 +188,9 @@ impl Settings {
         }
         if self.max_payload > 16 * 1024 * 1024 {
             return Err(Invalid::new("max_payload", format!("is {} bytes; give at most 16 MiB", self.max_payload)));
+        }
+        if self.history > 10_000_000 {
+            return Err(Invalid::new("history", format!("is {}; give at most 10000000", self.history)));
         }
         if span_ms(self.recheck_interval) < 100 {
             let interval = format_span(self.recheck_interval);

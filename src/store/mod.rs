@@ -6,6 +6,7 @@
 
 pub mod copy;
 mod error;
+mod history;
 mod notation;
 mod plan;
 mod recurrence;
@@ -25,6 +26,7 @@ use crate::model::{Id, Mode, Name, Pause, Renew, Track};
 use copy::{Bookmark, CopyMark, Exported, Row};
 
 pub use error::StoreError;
+pub use history::{Ending, HistoryEntry, HistoryQuery};
 pub use reply::{
     Applied, Checked, Claim, Claims, Configured, DropReason, Dropped, Expired, Next, Parked, ParkedPage, Preview,
     Registered, Removed, Renewed, Replaced, Requeued, Settled, Token, Tracked,
@@ -138,6 +140,9 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// Where the store is, without secrets: the same for every connection to it by the same address.
     fn place(&self) -> String;
+
+    /// What is remembered of notices that have ended, newest first; nothing unless the settings have a `history`.
+    async fn history(&self, namespace: &Name, query: &HistoryQuery) -> Result<Vec<HistoryEntry>, StoreError>;
 
     /// Looks again at the keys of key-backed ids inside the largest lead, if that is due; answers after what time to call
     /// again. Any number of workers may call; one pass an interval is made for all.

@@ -280,3 +280,31 @@ fn a_list_comes_by_expiry_and_in_pages() {
     let cut = place.run(&["list", "NS", "--limit", "1"]);
     assert!(cut.code == 0 && cut.err.contains("--after"), "{cut:?}");
 }
+
+#[test]
+fn show_answers_whether_there_was_a_prompt() {
+    let place = Place::new(&["--remind", "10h,2h", "--history", "1000"]);
+    place.run(&["track", "NS", "late", "--in", "5h"]);
+    let text = place.run(&["show", "NS", "late"]).done().out;
+    assert!(text.contains("reminder     10h before, silent, the deadline was set inside the lead"), "{text}");
+    assert!(text.contains("history      reminder 10h before 20"), "{text}");
+    let json = place.run(&["show", "NS", "late", "--json"]).json();
+    assert_eq!((&json["reminders"][0]["state"], &json["reminders"][1]["state"]), (&"silent".into(), &"to_come".into()));
+    let entry = &json["history"][0];
+    assert_eq!(
+        (&entry["ending"], &entry["kind"], &entry["lead_ms"]),
+        (&"skipped".into(), &"reminder".into(), &36_000_000.into())
+    );
+
+    place.apply(&["--remind", "10h,2h", "--history", "1000", "--late", "fire"]);
+    place.run(&["track", "NS", "told", "--in", "5h"]).done();
+    let work = place.start(&["work", "NS"]);
+    assert!(work.line().contains("told"));
+    place.wait_for_stats("the ack", |stats| stats["counters"]["acked"] == 1);
+    let text = place.run(&["show", "NS", "told"]).done().out;
+    assert!(text.contains("reminder     10h before, delivered, its time came "), "{text}");
+    assert!(text.contains(" on route main: delivered "), "{text}");
+    place.run(&["remove", "NS", "told"]).done();
+    let text = place.run(&["show", "NS", "told"]).done().out;
+    assert!(text.contains("armed        no") && text.contains(" on route main: delivered "), "{text}");
+}

@@ -13,9 +13,9 @@ use async_trait::async_trait;
 use forewarn::model::{Id, Mode, Name, Pause, Renew, Track};
 use forewarn::store::copy::{Bookmark, CopyMark, Exported, Row};
 use forewarn::store::{
-    Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, ListQuery, Listed, Parked,
-    ParkedPage, ParkedQuery, Preview, Registered, Removed, Renewed, Replaced, Requeued, Settled, Shelf, Stats, Store,
-    StoreError, Token, Tracked, Wakeups,
+    Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, HistoryEntry, HistoryQuery,
+    ListQuery, Listed, Parked, ParkedPage, ParkedQuery, Preview, Registered, Removed, Renewed, Replaced, Requeued,
+    Settled, Shelf, Stats, Store, StoreError, Token, Tracked, Wakeups,
 };
 use tokio::sync::Notify;
 
@@ -253,6 +253,10 @@ impl Store for FaultyStore {
 
     fn place(&self) -> String {
         self.inner.place()
+    }
+
+    async fn history(&self, namespace: &Name, query: &HistoryQuery) -> Result<Vec<HistoryEntry>, StoreError> {
+        self.through("history", self.inner.history(namespace, query)).await
     }
 
     async fn resync(&self, namespace: &Name) -> Result<Duration, StoreError> {

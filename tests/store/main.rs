@@ -12,6 +12,7 @@ mod deadline;
 mod fence;
 mod ground;
 mod histories;
+mod history;
 mod keyed;
 mod ledger;
 mod locale;

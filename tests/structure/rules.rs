@@ -23,6 +23,7 @@ const KEYS: &[&str] = &[
     "bad",
     "meta",
     "wake",
+    "history",
     "namespaces",
 ];
 

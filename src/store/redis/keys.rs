@@ -55,6 +55,11 @@ pub(super) fn own(prefix: &Name) -> String {
     format!("{{{prefix}:")
 }
 
+/// The stream of a shard that remembers ended notices; no key of the scripts' calls.
+pub(super) fn history(stem: &str) -> String {
+    format!("{stem}history")
+}
+
 /// The registry of namespaces.
 pub(super) fn registry(prefix: &Name) -> String {
     format!("{prefix}:namespaces")

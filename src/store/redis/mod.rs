@@ -10,6 +10,7 @@ mod connection;
 mod copy;
 mod deadline;
 mod gather;
+mod history;
 mod keyed;
 mod keys;
 mod parked;
@@ -34,9 +35,9 @@ use async_trait::async_trait;
 use crate::model::{Id, Invalid, Mode, Name, Pause, Renew, Track};
 use crate::store::copy::{Bookmark, CopyMark, Exported, Row};
 use crate::store::{
-    Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, ListQuery, Listed, Parked,
-    ParkedPage, ParkedQuery, Preview, Registered, Removed, Renewed, Replaced, Requeued, Settled, Shelf, Stats, Store,
-    StoreError, Token, Tracked, Wakeups,
+    Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, HistoryEntry, HistoryQuery,
+    ListQuery, Listed, Parked, ParkedPage, ParkedQuery, Preview, Registered, Removed, Renewed, Replaced, Requeued,
+    Settled, Shelf, Stats, Store, StoreError, Token, Tracked, Wakeups,
 };
 
 use codec::Reader;
@@ -299,6 +300,10 @@ impl Store for RedisStore {
     fn place(&self) -> String {
         let place = self.connection.place();
         format!("{place}{}prefix={}", if place.contains('?') { '&' } else { '?' }, self.prefix)
+    }
+
+    async fn history(&self, namespace: &Name, query: &HistoryQuery) -> Result<Vec<HistoryEntry>, StoreError> {
+        self.read_history(namespace, query).await
     }
 
     async fn resync(&self, namespace: &Name) -> Result<Duration, StoreError> {

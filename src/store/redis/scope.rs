@@ -100,6 +100,7 @@ fn common_args(configured: &Configured) -> Vec<Vec<u8>> {
         span(settings.clock_tolerance),
         wants,
         keyed::rules(settings),
+        number(settings.history),
         number(leads.len()),
     ];
     args.extend(leads.into_iter().map(|lead| number(lead.as_millis())));

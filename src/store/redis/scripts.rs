@@ -52,46 +52,51 @@ macro_rules! operation {
 operation!(
     TRACK,
     "",
-    ["shard", "fast", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "unkeyed", "set"],
-    keyed ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "keyed", "set"],
+    ["shard", "fast", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "unkeyed", "set"],
+    keyed ["shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "keyed", "set"],
     "track"
 );
 operation!(
     REPLACE,
     "",
-    ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "unkeyed", "set", "removal"],
-    keyed ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "keyed", "set", "removal"],
+    ["shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "unkeyed", "set", "removal"],
+    keyed ["shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "keyed", "set", "removal"],
     "replace"
 );
-operation!(REQUEUE, "", ["shard", "codec", "cursor", "size", "wake", "delivery", "cleanup", "validity"], "requeue");
+operation!(
+    REQUEUE,
+    "",
+    ["shard", "codec", "cursor", "size", "wake", "history", "delivery", "cleanup", "validity"],
+    "requeue"
+);
 // allow-oom for what keeps a full server going.
 operation!(
     RENEW,
     " flags=allow-oom",
-    ["shard", "fast", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "unkeyed", "set"],
-    keyed ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "keyed", "set"],
+    ["shard", "fast", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "unkeyed", "set"],
+    keyed ["shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "keyed", "set"],
     "renew"
 );
 operation!(
     REMOVE,
     " flags=allow-oom",
-    ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "unkeyed", "removal"],
-    keyed ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "keyed", "removal"],
+    ["shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "unkeyed", "removal"],
+    keyed ["shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "keyed", "removal"],
     "remove"
 );
 operation!(
     EXPIRE,
     " flags=allow-oom",
-    ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "unkeyed"],
-    keyed ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "keyed"],
+    ["shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "unkeyed"],
+    keyed ["shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "keyed"],
     "expire"
 );
 operation!(
     CLAIM,
     " flags=allow-oom",
-    ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "validity", "failure", "rank", "unkeyed"],
+    ["shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "validity", "failure", "rank", "unkeyed"],
     keyed [
-        "shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "validity", "failure", "rank", "keyed",
+        "shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "validity", "failure", "rank", "keyed",
         "due_keys"
     ],
     "claim"
@@ -99,33 +104,33 @@ operation!(
 operation!(
     RECHECK,
     " flags=allow-oom",
-    ["shard", "codec", "cursor", "size", "wake", "delivery", "cleanup", "validity", "token", "unkeyed"],
-    keyed ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "validity", "token", "keyed"],
+    ["shard", "codec", "cursor", "size", "wake", "history", "delivery", "cleanup", "validity", "token", "unkeyed"],
+    keyed ["shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "validity", "token", "keyed"],
     "recheck"
 );
 operation!(
     RESYNC,
     " flags=allow-oom",
-    ["shard", "codec", "cursor", "size", "wake", "delivery", "lead", "cleanup", "rank", "keyed"],
+    ["shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "rank", "keyed"],
     "resync"
 );
 operation!(ACK, " flags=allow-oom", [], "ack");
 operation!(
     FAIL,
     " flags=allow-oom",
-    ["shard", "codec", "cursor", "size", "wake", "delivery", "cleanup", "validity", "token", "failure"],
+    ["shard", "codec", "cursor", "size", "wake", "history", "delivery", "cleanup", "validity", "token", "failure"],
     "fail"
 );
 operation!(
     EXTEND,
     " flags=allow-oom",
-    ["shard", "codec", "cursor", "size", "wake", "delivery", "cleanup", "validity", "token"],
+    ["shard", "codec", "cursor", "size", "wake", "history", "delivery", "cleanup", "validity", "token"],
     "extend"
 );
 operation!(
     RELEASE,
     " flags=allow-oom",
-    ["shard", "codec", "cursor", "size", "wake", "delivery", "cleanup", "validity", "token"],
+    ["shard", "codec", "cursor", "size", "wake", "history", "delivery", "cleanup", "validity", "token"],
     "release"
 );
 operation!(DISCARD, " flags=allow-oom", ["shard"], "discard");
@@ -133,7 +138,7 @@ operation!(PAUSE, " flags=allow-oom", ["shard", "codec", "cursor", "wake"], "pau
 operation!(
     CONFIGURE,
     " flags=allow-oom",
-    ["shard", "codec", "size", "wake", "delivery", "cleanup", "plan"],
+    ["shard", "codec", "size", "wake", "history", "delivery", "cleanup", "plan"],
     "configure"
 );
 // no-writes for what only looks.

@@ -180,8 +180,9 @@ impl RedisStore {
         let mut pipeline = Pipeline::new();
         if let Some(present) = self.present(namespace).await? {
             let scope = Scope::new(&self.prefix, namespace, present);
-            for keys in &scope.keys {
-                pipeline.cmd("UNLINK").arg(keys.as_slice());
+            for (shard, keys) in (0..).zip(&scope.keys) {
+                let history = keys::history(&keys::stem(&self.prefix, namespace, shard));
+                pipeline.cmd("UNLINK").arg(keys.as_slice()).arg(history);
             }
         }
         pipeline.cmd("HDEL").arg(keys::registry(&self.prefix)).arg(namespace.as_str());

@@ -30,6 +30,8 @@ impl RedisStore {
                 configured.version.clone().into_bytes(),
                 configured.settings.on_rearm.as_str().into(),
                 number(scope.route_number(route)?),
+                number(configured.settings.history),
+                self.manual_now().map(number).unwrap_or_default(),
             ];
             own.extend(bytes(chunk));
             Ok(own)

@@ -6,7 +6,14 @@ use std::time::Duration;
 use crate::model::Name;
 use crate::store::{Claim, Claims, DropReason, Dropped, Next};
 
-use super::{cursor::Lead, delivery::Key, error::Fault, operation::Operation, scope::bounded_ms, share::shares};
+use super::{
+    cursor::{Lead, NOTHING},
+    delivery::Key,
+    error::Fault,
+    operation::Operation,
+    scope::bounded_ms,
+    share::shares,
+};
 
 /// The most notices one claim takes: a longer transaction keeps others waiting.
 const MAX_CLAIM: u32 = 500;
@@ -147,12 +154,20 @@ impl Operation<'_> {
                 counts.push(0);
                 continue;
             }
-            let (now, lead) = (self.now, &mut self.leads[place]);
-            let low = now + lead.next;
+            let (lead, low, high) = {
+                let lead = &self.leads[place];
+                (lead, self.now + lead.next, self.now + lead.ms)
+            };
             if lead.score < low || lead.score == low && lead.member.is_some() {
+                let is_told = self.remember_passed(lead, low)?;
+                let lead = &mut self.leads[place];
                 (lead.score, lead.member) = (low, None);
+                if is_told {
+                    // Or it would be told again.
+                    lead.stored = NOTHING;
+                }
             }
-            let (lead, high) = (&self.leads[place], now + self.leads[place].ms);
+            let lead = &self.leads[place];
             counts.push(self.count_between(lead, high, most)?);
         }
         Ok(counts)

@@ -95,6 +95,7 @@ impl Operation<'_> {
 
     /// Takes a notice out of all queues.
     pub(super) fn void_everywhere(&self, key: Key<'_>) -> Result<(), Fault> {
+        self.remember_void(key)?;
         self.desk.run(
             "DELETE FROM due WHERE namespace = ?1 AND id = ?2 AND expires_at = ?3 AND kind = ?4",
             (self.scope.key, key.id, key.e, key.kind),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::FailureRecord;
-use crate::store::Shelf;
+use crate::store::{Ending, Shelf};
 
 use super::{cleanup::Open, delivery::Key, error::Fault, operation::Operation};
 
@@ -63,6 +63,7 @@ impl Operation<'_> {
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             (self.scope.key, shelf.as_str(), route, key.id, key.e, key.kind, self.now, payload, failures.write(self)?),
         )?;
+        self.remember(if shelf == Shelf::Dead { Ending::Dead } else { Ending::Review }, Some(route), key)?;
         self.drop_void(route, key, open)
     }
 }

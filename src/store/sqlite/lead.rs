@@ -1,6 +1,7 @@
 //! The leads' side of a set, a removal or an early end (W3).
 
 use crate::model::Late;
+use crate::store::Ending;
 
 use super::{cursor::Lead, delivery::Key, error::Fault, operation::Operation, scope::bounded_ms};
 
@@ -45,6 +46,7 @@ impl Operation<'_> {
             if ahead {
                 self.mark(&lead, e, id)?;
             }
+            let mut is_silent = true;
             if tightest {
                 let speaks = owed_by_sweep
                     || self.scope.late == Late::Fire
@@ -54,6 +56,10 @@ impl Operation<'_> {
                 } else if !owed_routes.is_empty() {
                     self.schedule(place, e, id, now, Some(&owed_routes))?;
                 }
+                is_silent = !speaks && owed_routes.is_empty();
+            }
+            if is_silent && e > now && !was_inside {
+                self.remember(Ending::Skipped, None, Key { kind: lead.ms, e, id })?;
             }
             tightest = false;
         }

@@ -11,6 +11,7 @@ mod delivery;
 mod desk;
 mod error;
 mod failure;
+mod history;
 mod lead;
 mod open;
 mod operation;
@@ -48,9 +49,9 @@ use tokio::sync::{OnceCell, broadcast};
 use crate::model::{Id, Mode, Name, Pause, Renew, Track};
 use crate::store::copy::{Bookmark, CopyMark, Exported, Row};
 use crate::store::{
-    Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, ListQuery, Listed, Parked,
-    ParkedPage, ParkedQuery, Preview, Registered, Removed, Renewed, Replaced, Requeued, Settled, Shelf, Stats, Store,
-    StoreError, Token, Tracked, Wakeups,
+    Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, HistoryEntry, HistoryQuery,
+    ListQuery, Listed, Parked, ParkedPage, ParkedQuery, Preview, Registered, Removed, Renewed, Replaced, Requeued,
+    Settled, Shelf, Stats, Store, StoreError, Token, Tracked, Wakeups,
 };
 
 use desk::{Clock, Desk, Woken};
@@ -356,6 +357,11 @@ impl Store for SqliteStore {
         // One file under several names is one place.
         let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
         format!("sqlite:{}", path.display())
+    }
+
+    async fn history(&self, namespace: &Name, query: &HistoryQuery) -> Result<Vec<HistoryEntry>, StoreError> {
+        let query = query.clone();
+        self.read(namespace, move |operation| operation.history(&query)).await
     }
 
     async fn resync(&self, _namespace: &Name) -> Result<Duration, StoreError> {

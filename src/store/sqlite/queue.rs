@@ -51,6 +51,7 @@ impl Operation<'_> {
             if let Some(reason) = self.reason_to_drop(key, waiting.armed, waiting.open) {
                 taking.drop(reason);
                 self.drop_void(taking.route.as_str(), key, waiting.open)?;
+                self.remember(reason.into(), Some(taking.route.as_str()), key)?;
             } else if !taking.hands.of(key) {
                 self.defer(taking, key)?;
             } else if is_suspect && suspects >= SMALL {

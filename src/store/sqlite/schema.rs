@@ -8,7 +8,7 @@ use rusqlite::{Connection, TransactionBehavior};
 pub(super) const APPLICATION_ID: i32 = 0x6672_776E;
 
 /// Step n brings a file from version n to n + 1.
-pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2];
+pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3];
 
 /// Brings the file to the version after the last of `steps`, in one transaction. What is newer stays untouched.
 ///
@@ -186,6 +186,23 @@ CREATE TABLE copy (
   name TEXT NOT NULL PRIMARY KEY,
   mark TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+";
+
+/// How notices ended; `seq` counts up within a namespace. Rows without an id are of leads that were passed over.
+const VERSION_3: &str = "
+CREATE TABLE history (
+  namespace INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  ending TEXT NOT NULL,
+  route TEXT,
+  kind INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  id BLOB,
+  after INTEGER,
+  count INTEGER,
+  PRIMARY KEY (namespace, seq)
+) STRICT;
 ";
 
 #[cfg(test)]

@@ -131,6 +131,7 @@ const FORGET: &[&str] = &[
     "DELETE FROM open WHERE namespace = ?1",
     "DELETE FROM parked WHERE namespace = ?1",
     "DELETE FROM counter WHERE namespace = ?1",
+    "DELETE FROM history WHERE namespace = ?1",
     "DELETE FROM route WHERE namespace = ?1",
     "DELETE FROM namespace WHERE key = ?1",
 ];
@@ -176,6 +177,7 @@ impl Operation<'_> {
         let removed = self.plan_leads(present, first_start)?;
         self.leads.iter().try_for_each(|lead| self.save_cursor(lead))?;
         for lead in removed {
+            self.remember_all_of(lead)?;
             for delete in [
                 "DELETE FROM cursor WHERE namespace = ?1 AND lead = ?2",
                 "DELETE FROM skip WHERE namespace = ?1 AND lead = ?2",

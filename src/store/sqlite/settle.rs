@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::model::{FailureRecord, Name, Notice};
 use crate::store::{
-    Checked, DropReason, Failing, Settled, Shelf, Token, Verdict,
+    Checked, DropReason, Ending, Failing, Settled, Shelf, Token, Verdict,
     notation::{read_notice, split_token},
 };
 
@@ -50,7 +50,10 @@ impl Operation<'_> {
         let key = held.key();
         let open = if key.is_cleanup() { self.open_of(key.id)? } else { None };
         self.drop_void(route.as_str(), key, open)?;
-        Ok(!key.is_cleanup() || self.scope.delivers || open.is_some_and(|open| open.names(key)))
+        let is_settled = !key.is_cleanup() || self.scope.delivers || open.is_some_and(|open| open.names(key));
+        let ending = if is_settled { Ending::Delivered } else { Ending::Superseded };
+        self.remember(ending, Some(route.as_str()), key)?;
+        Ok(is_settled)
     }
 
     pub(super) fn fail(&mut self, route: &Name, failing: &[Failing]) -> Result<Vec<Settled>, Fault> {
@@ -210,6 +213,7 @@ impl Operation<'_> {
 
     fn drop_as(&self, route: &Name, key: Key<'_>, open: Option<Open>, reason: DropReason) -> Result<DropReason, Fault> {
         self.drop_void(route.as_str(), key, open)?;
+        self.remember(reason.into(), Some(route.as_str()), key)?;
         let name = match reason {
             DropReason::Superseded => "superseded",
             DropReason::Expired => "expired",
