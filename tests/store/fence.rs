@@ -4,7 +4,6 @@ use forewarn::model::{ExpiresAt, OnRearm, Renew, Route};
 use forewarn::store::{Change, Checked, Renewed, Settled, Token, Verdict};
 
 use crate::ground::grounds;
-use crate::harness::servers;
 use crate::operation::START;
 use crate::scene::{LEASE, MINUTE, Scene, failing, id, reminding, route, words};
 
@@ -108,10 +107,9 @@ async fn a_batch_that_names_an_id_twice_answers_for_each_in_turn() {
 
 #[tokio::test]
 async fn an_ack_by_a_client_that_does_not_know_a_new_route_leaves_that_route_its_cleanup() {
-    for kind in servers() {
-        let scene = Scene::open(kind, reminding(&[])).await;
-        let mut other = Scene::bare(kind).await;
-        other.name = scene.name.clone();
+    for ground in grounds() {
+        let scene = Scene::open(ground, reminding(&[])).await;
+        let other = scene.beside().await;
         other.track("a", MINUTE).await;
         scene.configure(reminding(&[]), &["main", "mail"]).await;
         scene.at(MINUTE);
