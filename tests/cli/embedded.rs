@@ -92,6 +92,17 @@ fn what_was_given_up_is_listed_and_put_back() {
 }
 
 #[test]
+fn a_key_backed_namespace_is_refused_with_the_store_that_can_have_it() {
+    let user = User::new();
+    user.run(&["namespace", "list"]);
+    let apply = ["namespace", "apply", "s", "--key-backed"];
+    for words in [&apply[..], &[&apply[..], &["--dry-run"]].concat()] {
+        user.run(words).refused(&["key_backed", "no keys with a time to live", "--store redis://"]);
+    }
+    assert_eq!(user.run(&["namespace", "list", "--json"]).json()["namespaces"], serde_json::json!([]));
+}
+
+#[test]
 fn without_a_home_the_flag_is_named() {
     let mut command = bare();
     command.env_remove("HOME").env("HOME", "relative").args(["stats"]);

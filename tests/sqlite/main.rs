@@ -7,6 +7,7 @@ mod harness;
 
 mod crash;
 mod file;
+mod key_backed;
 mod older;
 mod process;
 mod room;
