@@ -127,15 +127,3 @@ fn the_demo_plays_in_a_temporary_file_that_is_gone_afterwards() {
     assert!(ended.out.contains("everything happened as expected"), "{}", ended.out);
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
 }
-
-#[test]
-fn a_file_that_is_no_store_is_refused_and_left_as_it_is() {
-    let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("notes.txt");
-    std::fs::write(&path, "my notes\n".repeat(1000)).unwrap();
-    let mut command = bare();
-    command.args(["stats", "--store", &format!("sqlite:{}", path.display())]);
-    let said = end(command).failed();
-    assert!(said.contains("notes.txt"), "{said}");
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "my notes\n".repeat(1000));
-}
