@@ -8,6 +8,7 @@ mod harness;
 mod crash;
 mod file;
 mod key_backed;
+mod neighbour;
 mod older;
 mod process;
 mod room;
