@@ -10,12 +10,13 @@ use rusqlite::types::Value;
 use crate::stage::{LEASE, Place, START, id, name, track, turn};
 
 /// What fills a namespace: something in every table, and something due of each class.
-const BEGINNING: [Step; 17] = [
+const BEGINNING: [Step; 18] = [
     Step::Leads(&[600, 100]),
     Step::Track(Mode::Upsert, "abcdefghijk", -10),
     Step::Track(Mode::Upsert, "lmnop", 1_000),
     Step::Track(Mode::Upsert, "q", 500),
     Step::Every("ab"),
+    Step::Mark,
     Step::Claim("main", 7),
     Step::Settle("main", "fail"),
     Step::Turn(401),
@@ -82,7 +83,7 @@ async fn namespaces_in_one_file_that_hold_the_same_ids_do_not_notice_each_other(
     }
     assert_eq!(said.len(), said_alone.len());
     let tables: usize = neighbours.iter().map(|tables| tables.values().filter(|rows| !rows.is_empty()).count()).sum();
-    assert_eq!(tables, 2 * 13, "every table has something of each neighbour: {neighbours:?}");
+    assert_eq!(tables, 2 * 14, "every table has something of each neighbour: {neighbours:?}");
 }
 
 /// Plays the life of one namespace, with the beginning of neighbours before and after its own. Answers what the neighbours
@@ -115,11 +116,14 @@ type Tables = BTreeMap<String, Vec<Vec<Value>>>;
 fn tables(connection: &rusqlite::Connection, namespace: &str) -> Tables {
     let key: i64 =
         connection.query_row("SELECT key FROM namespace WHERE name = ?1", [namespace], |row| row.get(0)).unwrap();
-    let mut names =
-        connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'copy'").unwrap();
+    let mut names = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap();
     let names: Vec<String> = names.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     let rows = |table: &str| -> Vec<Vec<Value>> {
-        let column = if table == "namespace" { "key" } else { "namespace" };
+        let (column, key) = match table {
+            "namespace" => ("key", Value::from(key)),
+            "copy" => ("name", Value::from(namespace.to_owned())),
+            _ => ("namespace", Value::from(key)),
+        };
         let mut rows = connection.prepare(&format!("SELECT * FROM {table} WHERE {column} = ?1")).unwrap();
         let width = rows.column_count();
         let row = |row: &rusqlite::Row<'_>| (0..width).map(|at| row.get(at)).collect();
@@ -142,6 +146,8 @@ enum Step {
     Remove(&'static str),
     Expire(&'static str),
     Every(&'static str),
+    /// It is being copied.
+    Mark,
     Claim(&'static str, u32),
     /// What is held on a route is settled so; each other one of it if it is a claim's end.
     Settle(&'static str, &'static str),
@@ -252,6 +258,10 @@ impl Life<'_> {
                     connection.execute(row, (ns.as_str(), id.as_bytes())).unwrap();
                 }
                 String::new()
+            }
+            Step::Mark => {
+                let row = "INSERT INTO copy (name, mark) VALUES (?1, '{}')";
+                told(self.place.connection().execute(row, [ns.as_str()]).unwrap())
             }
             Step::Claim(route, limit) => {
                 let claims = store.claim(ns, &name(route), limit, LEASE).await.unwrap();
