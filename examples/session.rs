@@ -1,6 +1,7 @@
 //! A session that is reminded of its end, stays, is reminded again and ends: the whole library in one page.
 //!
-//! Run it with `FOREWARN_STORE=redis://127.0.0.1 cargo run --example session`. It deletes its namespace at the end.
+//! Run it with `cargo run --example session`: it uses a file in the temporary directory, or the store that `FOREWARN_STORE`
+//! names, as in `redis://127.0.0.1`. It deletes its namespace at the end.
 #![expect(clippy::print_stdout, reason = "an example may talk")]
 
 use std::{
@@ -19,7 +20,8 @@ const LIFE: Duration = Duration::from_secs(3);
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let url = std::env::var("FOREWARN_STORE").unwrap_or_else(|_| "redis://127.0.0.1/".to_owned());
+    let file = std::env::temp_dir().join("forewarn-example.db");
+    let url = std::env::var("FOREWARN_STORE").unwrap_or_else(|_| format!("sqlite:{}", file.display()));
     let forewarn = Forewarn::connect(&url).await?;
 
     // One namespace for all that expires in the same way: here, a reminder two seconds before the end.

@@ -11,7 +11,7 @@
 //! use forewarn::{Delivery, Forewarn, Settings, Worker};
 //!
 //! # async fn example() -> anyhow::Result<()> {
-//! let forewarn = Forewarn::connect("redis://127.0.0.1/").await?;
+//! let forewarn = Forewarn::connect("sqlite:forewarn.db").await?; // or "redis://127.0.0.1/"
 //! let sessions = forewarn.namespace("session");
 //! sessions.apply(Settings::default().remind("10m".parse()?).remind("1m".parse()?)).await?;
 //!
@@ -35,8 +35,8 @@
 //! - [`Settings`] say when to remind, how long to wait before the cleanup, and what is done about late ones.
 //! - [`Worker`] runs handlers; a handler gets a [`Delivery`] and answers with an [`Outcome`]. A [`Failure`] has a
 //!   [`Class`], a [`Backoff`] says when it is tried again.
-//! - [`model`] holds the words and rules, [`store`] the port to where deadlines rest and its Redis adapter, [`engine`] the
-//!   running parts.
+//! - [`model`] holds the words and rules, [`store`] the port to where deadlines rest and its adapters, [`engine`] the running
+//!   parts.
 //!
 //! What exactly is promised is in `docs/semantics.md` of the repository; what an event holds, in `docs/events.md`.
 //!

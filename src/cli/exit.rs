@@ -121,5 +121,9 @@ mod tests {
         assert_eq!(Exit::of(&anyhow::Error::new(worker)), Exit::Usage);
         let lost = StoreError::Unavailable { address: "host".to_owned(), source: "gone".into() };
         assert_eq!(Exit::of(&anyhow::Error::new(lost)), Exit::Failed);
+        let path = "forewarn.db".to_owned();
+        assert_eq!(Exit::of(&anyhow::Error::new(StoreError::DiskFull { path: path.clone() })), Exit::Failed);
+        let unusable = StoreError::Unusable { path, problem: "it is no database".to_owned() };
+        assert_eq!(Exit::of(&anyhow::Error::new(unusable)), Exit::Failed);
     }
 }

@@ -250,9 +250,10 @@ impl StoreCopy {
         let mark = CopyMark { source, stage: CopyStage::Copying { next: None }, rows: 0, refused: 0, paused };
         let mut settings = configured.settings.clone();
         settings.shards = self.shards.unwrap_or(settings.shards);
-        settings.check().map_err(StoreError::from)?;
-        self.to.import(namespace, &[], Some(&mark)).await?;
         let change = Change { settings: Some(settings), routes: configured.routes.clone(), ..Change::default() };
+        // What the target cannot have is refused before anything is written.
+        self.to.preview(namespace, &change).await?;
+        self.to.import(namespace, &[], Some(&mark)).await?;
         self.to.configure(namespace, &change).await?;
         Ok(mark)
     }

@@ -92,6 +92,17 @@ fn what_was_given_up_is_listed_and_put_back() {
 }
 
 #[test]
+fn a_key_backed_namespace_is_refused_with_the_store_that_can_have_it() {
+    let user = User::new();
+    user.run(&["namespace", "list"]);
+    let apply = ["namespace", "apply", "s", "--key-backed"];
+    for words in [&apply[..], &[&apply[..], &["--dry-run"]].concat()] {
+        user.run(words).refused(&["key_backed", "no keys with a time to live", "--store redis://"]);
+    }
+    assert_eq!(user.run(&["namespace", "list", "--json"]).json()["namespaces"], serde_json::json!([]));
+}
+
+#[test]
 fn without_a_home_the_flag_is_named() {
     let mut command = bare();
     command.env_remove("HOME").env("HOME", "relative").args(["stats"]);
@@ -115,16 +126,4 @@ fn the_demo_plays_in_a_temporary_file_that_is_gone_afterwards() {
     assert!(ended.out.contains("the store is a temporary file"), "{}", ended.out);
     assert!(ended.out.contains("everything happened as expected"), "{}", ended.out);
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
-}
-
-#[test]
-fn a_file_that_is_no_store_is_refused_and_left_as_it_is() {
-    let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("notes.txt");
-    std::fs::write(&path, "my notes\n".repeat(1000)).unwrap();
-    let mut command = bare();
-    command.args(["stats", "--store", &format!("sqlite:{}", path.display())]);
-    let said = end(command).failed();
-    assert!(said.contains("notes.txt"), "{said}");
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "my notes\n".repeat(1000));
 }

@@ -9,6 +9,7 @@ mod demo;
 mod documents;
 mod embedded;
 mod exec;
+mod file;
 mod help;
 mod input;
 mod namespaces;

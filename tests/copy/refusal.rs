@@ -45,6 +45,20 @@ async fn a_target_that_has_the_namespace_is_refused_and_untouched() {
 }
 
 #[tokio::test]
+async fn a_key_backed_namespace_cannot_go_into_a_file_which_says_so_and_is_untouched() {
+    let (source, target) = (World::redis().await, World::sqlite().await);
+    configure(&source, settings(1).key_backed(true)).await;
+    let error = run(&source.copy_to(&target)).await.unwrap_err();
+    assert!(
+        error.to_string().contains("no keys with a time to live of their own; keep such a namespace in Redis"),
+        "{error}"
+    );
+    assert!(matches!(target.store.configured(&ns()).await, Err(StoreError::Unconfigured { .. })));
+    assert_eq!(target.store.copy_mark(&ns()).await.unwrap(), None);
+    assert!(!source.store.configured(&ns()).await.unwrap().paused.reminders, "the source was paused all the same");
+}
+
+#[tokio::test]
 async fn a_target_with_a_part_from_elsewhere_is_refused_until_that_is_forgotten() {
     for (source, target) in both().await {
         configure(&source, settings(1)).await;

@@ -7,6 +7,8 @@ mod harness;
 
 mod crash;
 mod file;
+mod key_backed;
+mod neighbour;
 mod older;
 mod process;
 mod room;

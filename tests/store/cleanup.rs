@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use forewarn::model::{Kind, Mode, Name, Notice, OnRearm, Reason, Settings};
-use forewarn::store::{Checked, DropReason, Expired, Removed, Settled, Verdict};
+use forewarn::store::{Checked, Claim, DropReason, Expired, Removed, Settled, Verdict};
 
 use crate::ground::grounds;
 use crate::operation::START;
-use crate::scene::{MINUTE, Scene, due_at, id, reminding, words};
+use crate::scene::{MINUTE, Scene, due_at, id, reminding, said, words};
 
 const SILENCE: [&str; 0] = [];
 
@@ -251,5 +251,33 @@ async fn renewal_of_what_is_overdue_is_allowed_while_cleanups_are_paused() {
         scene.pause(None, false, true, false).await;
         assert_eq!(scene.renew("b", 60 * MINUTE).await, forewarn::store::Renewed::Expired);
         assert_eq!(scene.heard().await, ["expired b"]);
+    }
+}
+
+#[tokio::test]
+async fn lives_that_end_with_the_same_expiry_in_two_ways_keep_their_payloads_apart() {
+    for kind in grounds() {
+        let mut scene = Scene::open(kind, delivering()).await;
+        scene.track_as(Mode::Upsert, "a", 30 * MINUTE, Some("one")).await;
+        scene.expire("a").await;
+        scene.track_as(Mode::Upsert, "a", 30 * MINUTE, Some("two")).await;
+        scene.at(30 * MINUTE);
+        let carried = |claims: &[Claim]| {
+            let text = |claim: &Claim| String::from_utf8(claim.payload.clone().unwrap()).unwrap();
+            let mut carried: Vec<_> =
+                claims.iter().map(|claim| format!("{}: {}", said(&claim.notice), text(claim))).collect();
+            carried.sort();
+            carried
+        };
+        let mut claims = scene.claim().await;
+        assert_eq!(carried(&claims), ["ended a: one", "expired a: two"]);
+        // The end of the one takes nothing from the other.
+        claims.sort_by_key(|claim| said(&claim.notice));
+        assert_eq!(scene.ack(&claims[..1]).await, [Settled::Settled]);
+        assert_eq!(scene.release(&claims[1..]).await, [Settled::Settled]);
+        let claims = scene.claim().await;
+        assert_eq!(carried(&claims), ["expired a: two"]);
+        assert_eq!(scene.ack(&claims).await, [Settled::Settled]);
+        assert_eq!(scene.leftovers().await, SILENCE);
     }
 }

@@ -1,10 +1,9 @@
 //! Tokens, versions and notices that must not be mistaken for one another.
 
 use forewarn::model::{ExpiresAt, OnRearm, Renew, Route};
-use forewarn::store::{Change, Checked, Renewed, Settled, Token, Verdict};
+use forewarn::store::{Change, Checked, Claim, Renewed, Settled, Token, Verdict};
 
 use crate::ground::grounds;
-use crate::harness::servers;
 use crate::operation::START;
 use crate::scene::{LEASE, MINUTE, Scene, failing, id, reminding, route, words};
 
@@ -38,6 +37,28 @@ async fn each_of_many_claims_in_a_row_has_a_token_that_settles_it() {
             assert_eq!(scene.ack(&claims).await, [Settled::Settled], "claim {number}");
         }
         assert_eq!(scene.store.stats(&scene.name).await.unwrap().open, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_claim_that_lapsed_is_told_from_the_next_though_their_numbers_meet_again() {
+    for ground in grounds() {
+        let scene = Scene::open(ground, reminding(&[])).await;
+        let number = |claim: &Claim| {
+            let text = String::from_utf8(claim.token.as_bytes().to_vec()).unwrap();
+            text.split_once(':').unwrap().0.parse::<u16>().unwrap() % 64
+        };
+        scene.track("a", 0).await;
+        let first = scene.claim().await;
+        for other in 0..62 {
+            scene.track(&format!("other-{other}"), 0).await;
+            scene.handled().await;
+        }
+        scene.at(MINUTE);
+        let second = scene.claim().await;
+        assert_eq!((words(&second), number(&first[0])), (vec!["expired a".to_owned()], number(&second[0])));
+        assert_eq!(scene.ack(&first).await, [Settled::Stale]);
+        assert_eq!(scene.ack(&second).await, [Settled::Settled]);
     }
 }
 
@@ -108,10 +129,9 @@ async fn a_batch_that_names_an_id_twice_answers_for_each_in_turn() {
 
 #[tokio::test]
 async fn an_ack_by_a_client_that_does_not_know_a_new_route_leaves_that_route_its_cleanup() {
-    for kind in servers() {
-        let scene = Scene::open(kind, reminding(&[])).await;
-        let mut other = Scene::bare(kind).await;
-        other.name = scene.name.clone();
+    for ground in grounds() {
+        let scene = Scene::open(ground, reminding(&[])).await;
+        let other = scene.beside().await;
         other.track("a", MINUTE).await;
         scene.configure(reminding(&[]), &["main", "mail"]).await;
         scene.at(MINUTE);

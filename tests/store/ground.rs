@@ -1,17 +1,26 @@
-//! Where a test plays: every store that is at hand. Tests of raw clients and of servers in trouble take `servers()` instead.
+//! Where a test plays: every store that is at hand, each with a peer that looks at it and writes to it past the store.
+//!
+//! A further kind of store is one more file beside `ground/file.rs`, and its place in [`Ground`]. What a test may ask of every
+//! store is what [`Peer`] has; tests of what one store alone has live apart, in `only_server` or with that store.
+
+mod file;
+mod server;
 
 use std::{
+    collections::BTreeMap,
     fmt,
     sync::{Arc, atomic::AtomicI64},
-    time::Duration,
 };
 
+use async_trait::async_trait;
+use forewarn::model::Name;
 use forewarn::store::Store;
-use forewarn::store::redis::{RedisOptions, RedisStore};
-use forewarn::store::sqlite::{SqliteOptions, SqliteStore};
 use redis::aio::MultiplexedConnection;
 
 use crate::harness::{Kind, Server, servers};
+use crate::snapshot::Snapshot;
+
+pub(crate) use server::key;
 
 /// A store to play on.
 #[derive(Clone, Copy)]
@@ -25,6 +34,60 @@ pub(crate) enum Ground<'a> {
 /// All stores at hand: the shared servers, and a file.
 pub(crate) fn grounds() -> Vec<Ground<'static>> {
     servers().into_iter().map(Ground::from).chain([Ground::File]).collect()
+}
+
+impl Ground<'_> {
+    /// A peer on this ground; it opens the store, too.
+    pub(crate) async fn peer(self) -> Box<dyn Peer> {
+        match self {
+            Self::Server(server) => Box::new(server::Raw::new(server).await),
+            Self::File => Box::new(file::Sql::new()),
+        }
+    }
+}
+
+/// Who looks at what a store holds, and writes to it, past the store.
+#[async_trait(?Send)]
+pub(crate) trait Peer {
+    /// A store on the same data, under a clock of the test's; any number of them may be open.
+    async fn open(&self, clock: &Arc<AtomicI64>) -> Arc<dyn Store>;
+
+    /// Another peer on the same data.
+    fn again(&self) -> Box<dyn Peer>;
+
+    /// Into how many shards it splits a namespace at most.
+    fn max_shards(&self) -> u16;
+
+    /// Writes something about an id of a namespace with so many shards.
+    async fn write(&mut self, namespace: &Name, shards: u16, id: &[u8], entry: Entry);
+
+    /// Takes away everything of a namespace, its settings too, as a failover to an empty replica does.
+    async fn wipe(&mut self, namespace: &Name);
+
+    /// What a namespace holds, in the words of the model.
+    async fn snapshot(&mut self, namespace: &Name, shards: u16, routes: &[String]) -> Snapshot;
+
+    /// All that is written down for a namespace.
+    async fn keyspace(&mut self, namespace: &Name) -> Keyspace;
+
+    /// What is left of a namespace beside settings, cursors and counters.
+    async fn leftovers(&mut self, namespace: &Name) -> Vec<String>;
+
+    /// A raw client's connection.
+    fn connection(&mut self) -> &mut MultiplexedConnection {
+        panic!("only servers have raw clients")
+    }
+}
+
+/// What a peer may write about an id.
+#[derive(Clone, Debug)]
+pub(crate) enum Entry {
+    /// Armed until this instant: a number as a raw client would spell it.
+    Armed(String),
+    /// Not armed.
+    Disarmed,
+    /// Recurring: a period in ms, or `cron:` and an expression. There is no command for it yet.
+    Every(String),
 }
 
 impl From<Kind> for Ground<'static> {
@@ -48,30 +111,30 @@ impl fmt::Display for Ground<'_> {
     }
 }
 
-/// Who looks at what a store holds, and writes to it, past the store.
-pub(crate) enum Peer {
-    Server(MultiplexedConnection),
-    File(rusqlite::Connection, #[expect(dead_code, reason = "the directory goes with it")] tempfile::TempDir),
+/// The keys or tables of a namespace and what each holds.
+#[derive(Default, PartialEq)]
+pub(crate) struct Keyspace(pub(crate) BTreeMap<String, Vec<String>>);
+
+impl Keyspace {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether anything at all is written under a name, or contains it.
+    pub(crate) fn mentions(&self, text: &str) -> bool {
+        self.0.iter().any(|(key, held)| key.contains(text) || held.iter().any(|entry| entry.contains(text)))
+    }
 }
 
-impl Ground<'_> {
-    /// Opens the store under a clock of the test's.
-    pub(crate) async fn open(self, clock: &Arc<AtomicI64>) -> (Arc<dyn Store>, Peer) {
-        match self {
-            Self::Server(server) => {
-                let options = RedisOptions { manual_clock: Some(Arc::clone(clock)), ..RedisOptions::default() };
-                let store = RedisStore::open(&server.url(), options).await.expect("the test's own server answers");
-                (Arc::new(store), Peer::Server(server.connection().await))
-            }
-            Self::File => {
-                let options = SqliteOptions { manual_clock: Some(Arc::clone(clock)), ..SqliteOptions::default() };
-                let directory = tempfile::tempdir().expect("a temporary directory");
-                let path = directory.path().join("store.db");
-                let store = SqliteStore::open(&path, options).await.expect("a new file");
-                let connection = rusqlite::Connection::open(&path).expect("the file");
-                connection.busy_timeout(Duration::from_secs(5)).expect("a timeout");
-                (Arc::new(store), Peer::File(connection, directory))
+/// The names only: what they hold is too long to be read.
+impl fmt::Debug for Keyspace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (key, held) in &self.0 {
+            write!(f, "\n  {key}")?;
+            for entry in held.iter().filter(|entry| entry.len() < 200) {
+                write!(f, "\n      {entry}")?;
             }
         }
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use forewarn::model::{Late, Mode};
 
-use crate::ground::grounds;
+use crate::ground::{Ground, grounds};
 use crate::model::Place;
 use crate::operation::{Case, Op, Verb};
 use crate::world::{Bench, play};
@@ -10,19 +10,24 @@ use crate::world::{Bench, play};
 /// Plays a history on every store at hand.
 async fn replay(case: Case, ops: &[Op]) {
     for ground in grounds() {
-        let mut bench = Bench::open(ground).await;
-        let steps_are_small = ops.iter().any(|op| matches!(op, Op::Back { .. }));
-        if let Err(problem) = play(&mut bench, &case, ops, steps_are_small).await {
-            panic!("on {ground}: {problem}");
-        }
+        replay_on(ground, &case, ops).await;
     }
 }
 
-fn track(id: u8, ttl: i64) -> Op {
+/// Plays a history on one.
+pub(crate) async fn replay_on(ground: Ground<'_>, case: &Case, ops: &[Op]) {
+    let mut bench = Bench::open(ground).await;
+    let steps_are_small = ops.iter().any(|op| matches!(op, Op::Back { .. }));
+    if let Err(problem) = play(&mut bench, case, ops, steps_are_small).await {
+        panic!("on {ground}: {problem}");
+    }
+}
+
+pub(crate) fn track(id: u8, ttl: i64) -> Op {
     Op::Track { mode: Mode::Upsert, id, ttl, payload: None }
 }
 
-fn claim(limit: u32) -> Op {
+pub(crate) fn claim(limit: u32) -> Op {
     Op::Claim { route: 0, limit, lease: 1 }
 }
 
@@ -48,8 +53,6 @@ async fn two_lives_with_the_same_expiry_are_one_notice_and_one_claim_hands_it_ou
 async fn a_notice_under_a_lease_is_not_handed_out_for_another_life_with_the_same_expiry() {
     let ops = [track(1, 17), Op::Forward { ms: 18 }, claim(1), track(1, -1)];
     replay(Case { delivers: true, ..Case::default() }, &ops).await;
-    let again = Op::RawScore { id: 0, score: 0.0 };
-    replay(Case::default(), &[again.clone(), claim(1), again]).await;
 }
 
 #[tokio::test]
@@ -85,12 +88,4 @@ async fn what_a_paused_route_puts_off_comes_after_the_pause() {
     let pause = |paused| Op::Pause { route: Some(0), reminders: true, cleanups: true, paused };
     let ops = [pause(true), Op::RawSet { id: 0, ttl: 1 }, claim(1), claim(1), pause(false), claim(1)];
     replay(Case::default(), &ops).await;
-}
-
-#[tokio::test]
-async fn a_fraction_of_a_millisecond_is_no_hand_out() {
-    let case = Case { grace: 3, routes: vec![(true, true, None), (true, true, None)], ..Case::default() };
-    let fraction = Op::RawScore { id: 0, score: 999_999_999_995.5 };
-    replay(case.clone(), &[fraction.clone(), claim(1), Op::Claim { route: 1, limit: 1, lease: 1 }]).await;
-    replay(Case { delivers: true, ..case }, &[fraction, track(0, 20), claim(3)]).await;
 }

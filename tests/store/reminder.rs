@@ -357,3 +357,21 @@ async fn a_large_step_of_the_clock_back_may_repeat_and_loses_nothing() {
         assert_eq!(scene.handled().await, ["10m a", "expired b"]);
     }
 }
+
+#[tokio::test]
+async fn what_one_id_is_owed_is_not_owed_to_another_with_the_same_expiry() {
+    for kind in grounds() {
+        let scene = Scene::with_routes(kind, reminding(&["10m"]), &["main", "mail"]).await;
+        scene.track("a", 30 * MINUTE).await;
+        scene.track("b", 30 * MINUTE).await;
+        scene.at(20 * MINUTE);
+        assert_eq!(scene.handled().await, ["10m a", "10m b"]);
+        let spoken = scene.claim_some("mail", 1).await.claims;
+        scene.ack_on("mail", &spoken).await;
+        let (spoken, other) = if words(&spoken) == ["10m a"] { ("a", "b") } else { ("b", "a") };
+        // W3.3: its reminder was handed out, so this lead stays silent; that of the other was not.
+        scene.renew(spoken, 29 * MINUTE).await;
+        assert_eq!(scene.heard_on("mail").await, [format!("10m {other}")]);
+        assert_eq!(scene.heard().await, SILENCE);
+    }
+}

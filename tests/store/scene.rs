@@ -3,7 +3,6 @@
 //! Instants are milliseconds after the beginning; ids are text. What is claimed is told in words: `10m a`, `expired a`.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -18,12 +17,10 @@ use forewarn::store::{
     Change, Checked, Claim, Claims, DeadlineView, Expired, Failing, Next, Parked, ParkedQuery, Removed, Renewed,
     Replaced, Settled, Shelf, Store, StoreError, Token, Tracked, Verdict,
 };
-use redis::FromRedisValue;
 
-use crate::ground::{Ground, Peer};
+use crate::ground::{Entry, Ground, Keyspace, Peer};
 use crate::harness;
 use crate::operation::START;
-use crate::snapshot::key;
 
 /// A minute in milliseconds.
 pub(crate) const MINUTE: i64 = 60_000;
@@ -33,7 +30,7 @@ pub(crate) const LEASE: Duration = Duration::from_secs(60);
 /// A namespace and the clock it lives by.
 pub(crate) struct Scene {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) peer: Peer,
+    pub(crate) peer: Box<dyn Peer>,
     pub(crate) name: Name,
     clock: Arc<AtomicI64>,
 }
@@ -95,9 +92,16 @@ impl Scene {
     /// A name without settings.
     pub(crate) async fn bare(ground: impl Into<Ground<'_>>) -> Self {
         let clock = Arc::new(AtomicI64::new(START));
-        let (store, peer) = ground.into().open(&clock).await;
+        let peer = ground.into().peer().await;
+        let store = peer.open(&clock).await;
         let name = Name::new("namespace", harness::namespace()).expect("a good name");
         Self { store, peer, name, clock }
+    }
+
+    /// The same namespace and clock on another store.
+    pub(crate) async fn beside(&self) -> Self {
+        let store = self.peer.open(&self.clock).await;
+        Self { store, peer: self.peer.again(), name: self.name.clone(), clock: Arc::clone(&self.clock) }
     }
 
     pub(crate) async fn configure(&self, settings: Settings, routes: &[&str]) {
@@ -242,154 +246,34 @@ impl Scene {
         self.store.pause(&self.name, &pause).await.expect("a pause");
     }
 
-    /// The name of a key of the only shard.
-    pub(crate) fn key(&self, name: &str) -> String {
-        key("fw", self.name.as_str(), 0, name)
-    }
-
-    /// Runs a command past the store, as any client may.
-    pub(crate) async fn raw<T: FromRedisValue>(&mut self, command: &[&str]) -> T {
-        let mut cmd = redis::cmd(command[0]);
-        for argument in &command[1..] {
-            cmd.arg(argument);
-        }
-        let Peer::Server(connection) = &mut self.peer else { panic!("only servers have raw clients: {command:?}") };
-        cmd.query_async(connection).await.expect("a good command")
-    }
-
-    /// A raw `ZADD` of an expiry this many milliseconds after the beginning.
+    /// Arms an id past the store, until this many milliseconds after the beginning.
     pub(crate) async fn raw_set(&mut self, text: &str, at: i64) {
-        if let Peer::File(connection, _) = &self.peer {
-            let row = (self.name.as_str(), text.as_bytes(), (START + at).to_string());
-            connection.execute(crate::world::RAW_SET, row).expect("a row");
-            return;
-        }
-        let (exp, e) = (self.key("exp"), (START + at).to_string());
-        let _: i64 = self.raw(&["ZADD", &exp, &e, text]).await;
+        self.write(text, Entry::Armed((START + at).to_string())).await;
     }
 
-    /// Makes an id recur: there is no command for it yet.
-    pub(crate) async fn recur(&mut self, text: &str, period: &str) {
-        if let Peer::File(connection, _) = &self.peer {
-            let row = (self.name.as_str(), text.as_bytes(), period);
-            connection.execute(crate::world::RAW_EVERY, row).expect("a row");
-            return;
-        }
-        let every = self.key("every");
-        let _: i64 = self.raw(&["HSET", &every, text, period]).await;
-    }
-
-    /// A raw `ZADD` of any score.
-    pub(crate) async fn raw_score(&mut self, text: &str, score: &str) {
-        let exp = self.key("exp");
-        let _: i64 = self.raw(&["ZADD", &exp, score, text]).await;
-    }
-
-    /// A raw `ZREM`.
+    /// Disarms an id past the store.
     pub(crate) async fn raw_remove(&mut self, text: &str) {
-        if let Peer::File(connection, _) = &self.peer {
-            connection.execute(crate::world::RAW_REMOVE, (self.name.as_str(), text.as_bytes(), "")).expect("a row");
-            return;
-        }
-        let exp = self.key("exp");
-        let _: i64 = self.raw(&["ZREM", &exp, text]).await;
+        self.write(text, Entry::Disarmed).await;
     }
 
-    /// Every key of the namespace with what it holds.
+    /// Makes an id recur.
+    pub(crate) async fn recur(&mut self, text: &str, period: &str) {
+        self.write(text, Entry::Every(period.to_owned())).await;
+    }
+
+    /// Writes about an id of a namespace with one shard.
+    pub(crate) async fn write(&mut self, text: &str, entry: Entry) {
+        self.peer.write(&self.name, 1, text.as_bytes(), entry).await;
+    }
+
+    /// All that is written down for the namespace.
     pub(crate) async fn keyspace(&mut self) -> Keyspace {
-        if let Peer::File(connection, _) = &self.peer {
-            return tables(connection, self.name.as_str());
-        }
-        let pattern = format!("{{fw:{}:*", self.name);
-        let mut cursor = 0u64;
-        let mut keyspace = Keyspace::default();
-        loop {
-            let (next, keys): (u64, Vec<String>) = redis::cmd("SCAN")
-                .arg(cursor)
-                .arg("MATCH")
-                .arg(&pattern)
-                .arg("COUNT")
-                .arg(1000)
-                .query_async(match &mut self.peer {
-                    Peer::Server(connection) => connection,
-                    Peer::File(..) => unreachable!(),
-                })
-                .await
-                .expect("a scan");
-            for key in keys {
-                let of_type: String = self.raw(&["TYPE", &key]).await;
-                let command: &[&str] = match of_type.as_str() {
-                    "hash" => &["HGETALL", &key],
-                    "zset" => &["ZRANGE", &key, "0", "-1", "WITHSCORES"],
-                    "string" => &["GETRANGE", &key, "0", "-1"],
-                    other => panic!("{key} is a {other}"),
-                };
-                let held: redis::Value = self.raw(command).await;
-                let mut held = match held {
-                    redis::Value::Array(list) => list.chunks(2).map(|pair| format!("{pair:?}")).collect(),
-                    other => vec![format!("{other:?}")],
-                };
-                held.sort();
-                keyspace.0.insert(key, held);
-            }
-            cursor = next;
-            if cursor == 0 {
-                return keyspace;
-            }
-        }
+        self.peer.keyspace(&self.name).await
     }
 
-    /// What is left of the namespace beside settings, cursors and sentinels.
+    /// What is left of the namespace beside settings, cursors and counters.
     pub(crate) async fn leftovers(&mut self) -> Vec<String> {
-        let mut left = Vec::new();
-        if let Peer::File(connection, _) = &self.peer {
-            let tables = tables(connection, self.name.as_str()).0;
-            let kept = ["namespace", "route", "cursor", "counter"];
-            let tables = tables.into_iter().filter(|(table, rows)| !kept.contains(&&table[..]) && !rows.is_empty());
-            return tables.map(|(table, rows)| format!("{} in {table}", rows.len())).collect();
-        }
-        for name in ["exp", "skip", "crossed", "bad", "dead_at", "review_at"] {
-            let key = self.key(name);
-            let count: i64 = self.raw(&["ZCARD", &key]).await;
-            if count > 0 {
-                left.push(format!("{count} in {name}"));
-            }
-        }
-        for (name, sentinels) in [("open", 1), ("payload", 0), ("fail", 0), ("dead", 0), ("review", 0), ("every", 0)] {
-            let key = self.key(name);
-            let count: i64 = self.raw(&["HLEN", &key]).await;
-            if count > sentinels {
-                left.push(format!("{} in {name}", count - sentinels));
-            }
-        }
-        left
-    }
-}
-
-/// The keys of a namespace and what each holds.
-#[derive(Default, PartialEq)]
-pub(crate) struct Keyspace(BTreeMap<String, Vec<String>>);
-
-impl Keyspace {
-    pub(crate) fn into_keys(self) -> Vec<String> {
-        self.0.into_keys().collect()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-/// The keys only: what they hold is too long to be read.
-impl std::fmt::Debug for Keyspace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (key, held) in &self.0 {
-            write!(f, "\n  {key}")?;
-            for entry in held.iter().filter(|entry| entry.len() < 200) {
-                write!(f, "\n      {entry}")?;
-            }
-        }
-        Ok(())
+        self.peer.leftovers(&self.name).await
     }
 }
 
@@ -416,30 +300,4 @@ pub(crate) fn due_at(next: Next) -> Option<i64> {
 /// A refused call, as the user reads it.
 pub(crate) fn problem<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> String {
     outcome.expect_err("a refusal").to_string()
-}
-
-/// All rows of a namespace, by table.
-fn tables(connection: &rusqlite::Connection, namespace: &str) -> Keyspace {
-    let mut found = Keyspace::default();
-    let key =
-        connection.query_row("SELECT key FROM namespace WHERE name = ?1", [namespace], |row| row.get::<_, i64>(0));
-    let Ok(key) = key else { return found };
-    let mut tables =
-        connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'copy'").expect("a query");
-    let names: Vec<String> =
-        tables.query_map([], |row| row.get(0)).expect("rows").map(|row| row.expect("a name")).collect();
-    for table in names {
-        let column = if table == "namespace" { "key" } else { "namespace" };
-        let mut rows = connection.prepare(&format!("SELECT * FROM {table} WHERE {column} = ?1")).expect("a query");
-        let width = rows.column_count();
-        let rows = rows.query_map([key], |row| {
-            let values: Vec<rusqlite::types::Value> = (0..width).map(|at| row.get(at)).collect::<Result<_, _>>()?;
-            Ok(format!("{values:?}"))
-        });
-        let rows: Vec<String> = rows.expect("rows").map(|row| row.expect("a row")).collect();
-        if !rows.is_empty() {
-            found.0.insert(table, rows);
-        }
-    }
-    found
 }

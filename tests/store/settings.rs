@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use forewarn::model::{FirstStart, Settings};
+use forewarn::model::Settings;
 use forewarn::store::{Change, Registered, StoreError};
 
 use crate::ground::grounds;
-use crate::harness::servers;
 use crate::scene::{LEASE, MINUTE, Scene, lead, problem, reminding, route};
 
 const SILENCE: [&str; 0] = [];
@@ -102,13 +101,11 @@ async fn a_namespace_without_settings_says_how_to_create_it() {
 
 #[tokio::test]
 async fn lost_settings_are_noticed_and_can_be_applied_again() {
-    for kind in servers() {
+    for kind in grounds() {
         for shards in [1, 3] {
             let mut scene = Scene::open(kind, reminding(&["10m"]).shards(shards)).await;
             scene.track("a", 30 * MINUTE).await;
-            for key in scene.keyspace().await.into_keys() {
-                let _: i64 = scene.raw(&["DEL", &key]).await;
-            }
+            scene.peer.wipe(&scene.name).await;
             // S6
             let entry = scene.store.remove(&scene.name, &[crate::scene::id("a")]).await;
             assert!(matches!(entry, Err(StoreError::Unconfigured { .. })), "{entry:?}");
@@ -124,50 +121,15 @@ async fn lost_settings_are_noticed_and_can_be_applied_again() {
 }
 
 #[tokio::test]
-async fn a_shard_that_lost_its_settings_is_brought_up_from_the_first() {
-    for kind in servers() {
-        let mut scene = Scene::open(kind, reminding(&["10m"]).shards(3)).await;
-        for name in ["cur", "meta"] {
-            let key = crate::snapshot::key("fw", scene.name.as_str(), 2, name);
-            let _: i64 = scene.raw(&["DEL", &key]).await;
-        }
-        for n in 0..10 {
-            scene.track(&format!("a{n}"), 0).await;
-        }
-        assert_eq!(scene.heard().await.len(), 10);
-    }
-}
-
-#[tokio::test]
 async fn a_client_with_old_settings_follows_a_change_it_did_not_make() {
-    for kind in servers() {
+    for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"]).shards(3)).await;
-        let mut other = Scene::bare(kind).await;
-        other.name = scene.name.clone();
+        let other = scene.beside().await;
         other.track("a", 30 * MINUTE).await;
         scene.configure(reminding(&["20m"]).shards(3), &["main", "mail"]).await;
-        other.at(10 * MINUTE);
+        scene.at(10 * MINUTE);
         assert_eq!(other.heard_on("mail").await, ["20m a"]);
         assert_eq!(other.heard_on("main").await, ["20m a"]);
-    }
-}
-
-#[tokio::test]
-async fn ids_that_are_inside_a_lead_when_a_namespace_begins_are_reminded_unless_it_begins_silently() {
-    for kind in servers() {
-        for (first_start, expected) in [(FirstStart::Speak, vec!["10m a"]), (FirstStart::Silent, vec![])] {
-            let mut scene = Scene::bare(kind).await;
-            scene.raw_set("a", 5 * MINUTE).await;
-            scene.raw_set("b", 15 * MINUTE).await;
-            let change = Change { first_start, ..Change::settings(reminding(&["10m"])) };
-            // S4
-            let preview = scene.store.preview(&scene.name, &change).await.unwrap();
-            assert_eq!(preview.reminders, [(lead("10m"), expected.len() as u64)]);
-            scene.store.configure(&scene.name, &change).await.unwrap();
-            assert_eq!(scene.handled().await, expected);
-            scene.at(5 * MINUTE);
-            assert_eq!(scene.handled().await, ["10m b", "expired a"]);
-        }
     }
 }
 

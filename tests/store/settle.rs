@@ -5,7 +5,6 @@ use std::time::Duration;
 use forewarn::store::{Checked, DropReason, Next, Settled, Shelf, Token, Verdict};
 
 use crate::ground::grounds;
-use crate::harness::servers;
 use crate::operation::START;
 use crate::scene::{LEASE, MINUTE, Scene, due_at, failing, reminding, route, words};
 
@@ -107,7 +106,7 @@ async fn the_delay_of_a_failed_reminder_is_cut_to_a_quarter_of_its_window_unless
 
 #[tokio::test]
 async fn the_failure_that_reaches_the_limit_makes_a_dead_letter() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, reminding(&[])).await;
         scene.track_as(forewarn::model::Mode::Upsert, "a", 0, Some("who")).await;
         for failures in 0..3 {
@@ -130,9 +129,8 @@ async fn the_failure_that_reaches_the_limit_makes_a_dead_letter() {
         assert_eq!(first.summary, "no answer from the mail server");
         assert_eq!((first.at_ms, first.next_attempt_at_ms), (START, Some(START)));
         assert_eq!(scene.show("a").await, None, "parking settles the delivery");
-        let fail = scene.key("fail");
-        let left: i64 = scene.raw(&["EXISTS", &fail]).await;
-        assert_eq!(left, 0);
+        assert!(scene.store.discard(&scene.name, Shelf::Dead, &letters).await.unwrap()[0]);
+        assert_eq!(scene.leftovers().await, SILENCE, "no failure record stays behind");
     }
 }
 

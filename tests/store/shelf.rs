@@ -182,3 +182,29 @@ async fn only_the_last_ten_failures_are_kept() {
         assert_eq!(parked[0].failures[0].stage, "unlink");
     }
 }
+
+#[tokio::test]
+async fn of_what_is_parked_alike_only_what_is_named_is_put_back_or_thrown_away() {
+    for kind in grounds() {
+        let mut scene = Scene::with_routes(kind, reminding(&[]), &["main", "mail"]).await;
+        // The same expiry twice, each on two routes.
+        scene.track("a", 0).await;
+        scene.track("b", 0).await;
+        for name in ["main", "mail"] {
+            scene.fail_on(name, &scene.claim_on(name).await, Verdict::Dead).await;
+        }
+        let parked = scene.parked(Shelf::Dead).await;
+        assert_eq!(parked.len(), 4);
+        let (store, namespace) = (&scene.store, &scene.name);
+        let mut rest = parked.clone();
+        let gone = [rest.remove(0)];
+        assert_eq!(store.discard(namespace, Shelf::Dead, &gone).await.unwrap(), [true]);
+        assert_eq!(scene.parked(Shelf::Dead).await, rest);
+        assert_eq!(store.discard(namespace, Shelf::Dead, &gone).await.unwrap(), [false]);
+        assert_eq!(store.requeue(namespace, Shelf::Dead, &gone).await.unwrap(), [Requeued::Unknown]);
+        assert_eq!(store.requeue(namespace, Shelf::Review, &rest).await.unwrap(), [Requeued::Unknown; 3]);
+        assert_eq!(scene.parked(Shelf::Dead).await, rest);
+        assert_eq!(store.discard(namespace, Shelf::Dead, &rest).await.unwrap(), [true; 3]);
+        assert_eq!(scene.leftovers().await, SILENCE);
+    }
+}

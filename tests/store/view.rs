@@ -6,7 +6,6 @@ use forewarn::model::Mode;
 use forewarn::store::{DeliveryState, ListQuery, Verdict};
 
 use crate::ground::grounds;
-use crate::harness::servers;
 use crate::operation::START;
 use crate::scene::{MINUTE, Scene, id, reminding};
 
@@ -51,7 +50,7 @@ async fn a_list_goes_by_expiry_and_then_by_the_bytes_of_the_id() {
 
 #[tokio::test]
 async fn show_tells_everything_known_of_an_id() {
-    for kind in servers() {
+    for kind in grounds() {
         let mut scene = Scene::with_routes(kind, reminding(&["10m"]), &["main", "mail"]).await;
         assert_eq!(scene.show("a").await, None);
         scene.track_as(Mode::Upsert, "a", 30 * MINUTE, Some("who")).await;
@@ -75,9 +74,6 @@ async fn show_tells_everything_known_of_an_id() {
         assert_eq!(view.deliveries[0].failures[0].summary, "no answer from the mail server");
         scene.claim_on("mail").await;
         assert_eq!(scene.show("a").await.unwrap().deliveries[1].state, DeliveryState::Leased);
-        scene.raw_score("q", "1234567890").await;
-        scene.claim().await;
-        assert_eq!(scene.show("q").await.unwrap().quarantined.as_deref(), Some("1234567890"));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{error::Error as StdError, path::Path};
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 use crate::model::Invalid;
 use crate::store::StoreError;
@@ -56,9 +56,21 @@ pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> StoreError {
         Some(ErrorCode::PermissionDenied) => unusable("permission denied; make it and its directory writable"),
         Some(ErrorCode::DiskFull) => StoreError::DiskFull { path: path.display().to_string() },
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => unavailable(path, Busy(error.to_string())),
+        Some(ErrorCode::SystemIoFailure) if is_write(error) => {
+            unavailable(path, format!("{error} while writing; {LOOK_FOR}"))
+        }
         Some(_) => unavailable(path, error.to_string()),
         None => StoreError::Unexpected { address: path.display().to_string(), problem: error.to_string() },
     }
+}
+
+/// What the database does not tell apart: it has a word of its own only for the plainest kind of full disk.
+const LOOK_FOR: &str = "look for free space on its disk, a quota or a limit on the size of files, and a failing disk";
+
+/// Whether it is a write that failed, of the file or of those beside it.
+fn is_write(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    matches!(code, Some(ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_SHMSIZE))
 }
 
 /// The file cannot serve as a store until somebody does something about it.

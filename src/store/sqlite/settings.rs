@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{FirstStart, LeadTime, Name, Pause, Paused};
+use crate::model::{FirstStart, Invalid, LeadTime, Name, Pause, Paused, Settings};
 use crate::store::{Applied, Change, Configured, Preview, Registered, StoreError, plan::merge};
 
 use super::{
@@ -39,9 +39,7 @@ fn present(desk: &Desk, namespace: &Name) -> Result<Option<Arc<Configured>>, Fau
 }
 
 pub(super) fn configure(desk: &Desk, namespace: &Name, change: &Change) -> Result<Applied, Fault> {
-    if let Some(settings) = &change.settings {
-        settings.check()?;
-    }
+    change.settings.as_ref().map_or(Ok(()), check)?;
     let present = present(desk, namespace)?;
     let (settings, routes) = merge(namespace, change, present.as_deref())?;
     if let Some(present) = &present
@@ -84,10 +82,18 @@ pub(super) fn configure(desk: &Desk, namespace: &Name, change: &Change) -> Resul
     Ok(Applied { created: present.is_none(), changed: true, configured })
 }
 
-pub(super) fn preview(desk: &Desk, namespace: &Name, change: &Change) -> Result<Preview, Fault> {
-    if let Some(settings) = &change.settings {
-        settings.check()?;
+/// Refuses settings that cannot work, or not here.
+fn check(settings: &Settings) -> Result<(), Invalid> {
+    if settings.key_backed {
+        let problem = "cannot be had in a file, which holds no keys with a time to live of their own; \
+                       keep such a namespace in Redis, with --store redis://HOST";
+        return Err(Invalid::new("key_backed", problem));
     }
+    settings.check()
+}
+
+pub(super) fn preview(desk: &Desk, namespace: &Name, change: &Change) -> Result<Preview, Fault> {
+    change.settings.as_ref().map_or(Ok(()), check)?;
     let present = present(desk, namespace)?;
     let (settings, routes) = merge(namespace, change, present.as_deref())?;
     let created = present.is_none();

@@ -5,8 +5,6 @@ mod claim;
 mod set;
 mod view;
 
-pub(crate) use set::{RAW_EVERY, RAW_REMOVE, RAW_SET};
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
@@ -31,14 +29,15 @@ use crate::words::{Bytes, Lane, Rules, Stopped};
 /// A store under virtual time, and a connection of its own to its server.
 pub(crate) struct Bench {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) peer: Peer,
+    pub(crate) peer: Box<dyn Peer>,
     pub(crate) clock: Arc<AtomicI64>,
 }
 
 impl Bench {
     pub(crate) async fn open(ground: impl Into<Ground<'_>>) -> Self {
         let clock = Arc::new(AtomicI64::new(START));
-        let (store, peer) = ground.into().open(&clock).await;
+        let peer = ground.into().peer().await;
+        let store = peer.open(&clock).await;
         Self { store, peer, clock }
     }
 }
@@ -146,7 +145,7 @@ impl<'a> World<'a> {
             min_repeat: case.min_repeat,
             tolerance: TOLERANCE,
             max_deliveries: case.max_deliveries,
-            shards: if matches!(bench.peer, Peer::File(..)) { 1 } else { case.shards },
+            shards: case.shards.min(bench.peer.max_shards()),
         };
         let lanes: Vec<Lane> = (case.routes.iter().zip(ROUTES))
             .map(|((reminders, cleanups, only), name)| lane(name, *reminders, *cleanups, *only))
@@ -225,12 +224,7 @@ impl<'a> World<'a> {
 
     async fn snapshot(&mut self) -> Snapshot {
         let routes: Vec<String> = self.model.lanes.iter().map(|lane| lane.name.clone()).collect();
-        match &mut self.bench.peer {
-            Peer::Server(connection) => {
-                Snapshot::read(connection, self.name.as_str(), self.model.rules.shards, &routes).await
-            }
-            Peer::File(connection, _) => Snapshot::read_file(connection, self.name.as_str(), &routes),
-        }
+        self.bench.peer.snapshot(&self.name, self.model.rules.shards, &routes).await
     }
 
     fn move_clock(&mut self, by: i64) {

@@ -3,10 +3,9 @@
 use forewarn::model::{ExpiresAt, Renew, Track};
 
 use super::{World, bytes, expiry, id, same};
-use crate::ground::Peer;
+use crate::ground::Entry;
 use crate::operation::Op;
-use crate::snapshot::key;
-use crate::words::{Score, shard_of};
+use crate::words::Score;
 
 impl World<'_> {
     pub(super) async fn set(&mut self, op: &Op) -> Result<(), String> {
@@ -96,68 +95,30 @@ impl World<'_> {
     }
 
     pub(super) async fn write_raw(&mut self, op: &Op) {
-        let (command, key_name, index) = match op {
-            Op::RawSet { id, .. } | Op::RawScore { id, .. } => ("ZADD", "exp", *id),
-            Op::RawRemove { id } => ("ZREM", "exp", *id),
-            Op::Every { id, .. } => ("HSET", "every", *id),
+        let (id, entry) = match op {
+            Op::RawSet { id: index, ttl } => {
+                let (id, e) = (id(*index), Score::ms(self.model.now + ttl));
+                self.model.raw_set(id.as_bytes(), e);
+                (id, Entry::Armed(e.text()))
+            }
+            Op::RawScore { id: index, score } => {
+                let id = id(*index);
+                self.model.raw_set(id.as_bytes(), Score::new(*score));
+                (id, Entry::Armed(format!("{score:e}")))
+            }
+            Op::RawRemove { id: index } => {
+                let id = id(*index);
+                self.model.raw_remove(id.as_bytes());
+                (id, Entry::Disarmed)
+            }
+            Op::Every { id: index, period } => {
+                let id = id(*index);
+                self.model.every.insert(id.as_bytes().to_vec(), *period);
+                (id, Entry::Every(period.to_string()))
+            }
             _ => return,
         };
-        let id = id(index);
-        let shard = shard_of(id.as_bytes(), self.model.rules.shards);
         self.raw.insert(id.as_bytes().to_vec());
-        if let Peer::File(connection, _) = &self.bench.peer {
-            let name = self.name.as_str();
-            let run = |sql: &str, value: String| {
-                connection.execute(sql, (name, id.as_bytes(), value)).expect("a row");
-            };
-            match op {
-                Op::RawSet { ttl, .. } => {
-                    let e = self.model.now + ttl;
-                    self.model.raw_set(id.as_bytes(), Score::ms(e));
-                    run(RAW_SET, e.to_string());
-                }
-                Op::RawRemove { .. } => {
-                    self.model.raw_remove(id.as_bytes());
-                    run(RAW_REMOVE, String::new());
-                }
-                Op::Every { period, .. } => {
-                    self.model.every.insert(id.as_bytes().to_vec(), *period);
-                    run(RAW_EVERY, period.to_string());
-                }
-                _ => {}
-            }
-            return;
-        }
-        let mut raw = redis::cmd(command);
-        raw.arg(key("fw", self.name.as_str(), shard, key_name));
-        match op {
-            Op::RawSet { ttl, .. } => {
-                let e = Score::ms(self.model.now + ttl);
-                self.model.raw_set(id.as_bytes(), e);
-                raw.arg(e.text()).arg(id.as_bytes());
-            }
-            Op::RawScore { score, .. } => {
-                self.model.raw_set(id.as_bytes(), Score::new(*score));
-                raw.arg(format!("{score:e}").replace("inf", "inf")).arg(id.as_bytes());
-            }
-            Op::Every { period, .. } => {
-                self.model.every.insert(id.as_bytes().to_vec(), *period);
-                raw.arg(id.as_bytes()).arg(*period);
-            }
-            _ => {
-                self.model.raw_remove(id.as_bytes());
-                raw.arg(id.as_bytes());
-            }
-        }
-        let Peer::Server(connection) = &mut self.bench.peer else { return };
-        let () = raw.query_async(connection).await.expect("a raw write");
+        self.bench.peer.write(&self.name, self.model.rules.shards, id.as_bytes(), entry).await;
     }
 }
-
-pub(crate) const RAW_SET: &str = "INSERT INTO armed (namespace, id, expires_at)
-    SELECT key, ?2, CAST(?3 AS INTEGER) FROM namespace WHERE name = ?1
-    ON CONFLICT DO UPDATE SET expires_at = excluded.expires_at";
-pub(crate) const RAW_REMOVE: &str = "DELETE FROM armed WHERE namespace = (SELECT key FROM namespace WHERE name = ?1)
-    AND id = ?2 AND ?3 = ''";
-pub(crate) const RAW_EVERY: &str = "INSERT OR REPLACE INTO every (namespace, id, period)
-    SELECT key, ?2, ?3 FROM namespace WHERE name = ?1";

@@ -5,10 +5,10 @@ use forewarn::store::{
     Claims, Expired, Next, ParkedQuery, Removed, Renewed, Settled, Shelf, StoreError, Tracked, Verdict,
 };
 
+use crate::ground::key;
 use crate::harness::{Server, servers};
 use crate::operation::START;
 use crate::scene::{LEASE, MINUTE, Scene, failing, id, problem, reminding, route, words};
-use crate::snapshot::key;
 
 const SILENCE: [&str; 0] = [];
 
