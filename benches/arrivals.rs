@@ -3,19 +3,20 @@
 //! Half of the notices are reminders, half are cleanups. The rest of what is armed is not due before the run ends.
 
 use std::{
+    collections::HashMap,
     future::{Ready, ready},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
-use forewarn::model::{Kind, Name, Track};
+use forewarn::model::{ExpiresAt, Kind, Name, Track};
 use forewarn::store::Store;
 use forewarn::{Delivery, Forewarn, Worker};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::figure::Waits;
+use crate::figure::{Figure, Waits};
 use crate::rig::{self, LEAD_MS};
 
 /// How much is armed, how much comes due, and for how long.
@@ -98,6 +99,57 @@ impl Due {
     /// Removes what is left of it.
     pub(crate) async fn disarm(&self, store: &dyn Store, namespace: &Name) -> Result<()> {
         rig::disarm(store, namespace, &self.reminders).await
+    }
+}
+
+impl Due {
+    /// The same arrivals for a bare loop, which knows no leads: each expires when it is due.
+    pub(crate) fn barely(self) -> Result<Vec<Track>> {
+        let mut all = self.reminders;
+        for entry in &mut all {
+            entry.expires_at = ExpiresAt::from_millis(entry.expires_at.as_millis() - LEAD_MS)?;
+        }
+        all.extend(self.cleanups);
+        Ok(all)
+    }
+}
+
+/// Runs a bare loop: it takes what is due, asks again at once, and rests for a millisecond when there was nothing. Ends
+/// when all has come; answers as [`Plan::work`] does.
+pub(crate) async fn take_barely(
+    plan: Plan,
+    load: &[Track],
+    mut take: impl AsyncFnMut(i64) -> Result<Vec<Vec<u8>>>,
+) -> Result<Waits> {
+    let awaited: HashMap<Vec<u8>, i64> =
+        load.iter().map(|entry| (entry.id.as_bytes().to_vec(), entry.expires_at.as_millis())).collect();
+    let (clock, mut waits) = (FineClock::new(), Vec::with_capacity(load.len()));
+    let until = Instant::now() + plan.patience();
+    while waits.len() < load.len() {
+        ensure!(Instant::now() < until, "the bare loop does not keep up");
+        let taken = take(forewarn::clock::now_ms()).await?;
+        waits.extend(taken.iter().filter_map(|id| Some(clock.since(*awaited.get(id)?))));
+        if taken.is_empty() {
+            sleep(Duration::from_millis(1)).await;
+        }
+    }
+    Ok(Waits::new(waits))
+}
+
+/// Lateness over the rounds, in milliseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Lateness {
+    pub(crate) p50: Figure,
+    pub(crate) p99: Figure,
+    pub(crate) longest: Figure,
+}
+
+impl Lateness {
+    /// Adds a round.
+    pub(crate) fn add(&mut self, waits: &Waits) {
+        self.p50.add(waits.percentile(50));
+        self.p99.add(waits.percentile(99));
+        self.longest.add(waits.percentile(100));
     }
 }
 

@@ -49,13 +49,18 @@ impl BareFile {
         Ok(())
     }
 
-    /// Takes what is due out of the table, `batch` rows in each transaction, until `count` have been.
+    /// Takes at most `limit` rows due at `now_ms`.
+    pub(crate) fn take(&mut self, now_ms: i64, limit: usize) -> Result<Vec<Vec<u8>>> {
+        let mut take = self.connection.prepare_cached(TAKE)?;
+        let ids = take.query_map(params![now_ms, limit], |row| row.get(0))?;
+        Ok(ids.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Takes until `count` rows have been.
     pub(crate) fn drain(&mut self, now_ms: i64, batch: usize, count: usize) -> Result<()> {
         let mut taken = 0;
         while taken < count {
-            let mut take = self.connection.prepare_cached(TAKE)?;
-            let ids = take.query_map(params![now_ms, batch], |row| row.get::<_, Vec<u8>>(0))?;
-            let due = ids.collect::<rusqlite::Result<Vec<_>>>()?.len();
+            let due = self.take(now_ms, batch)?.len();
             ensure!(due > 0, "{taken} of {count} rows were due");
             taken += due;
         }

@@ -72,7 +72,7 @@ async fn measure(round: Round, rig: &mut Rig, stands: &mut [Stand], kind: Kind) 
 
 fn print(effort: Effort, stands: &[Stand], targets: &mut Targets) {
     let columns = ["armed", "bare", "reminders", "to the smallest", "cleanups", "to the smallest"];
-    let title = format!("Growth: Redis µs of CPU for each claim + ack by 500, {} rounds", effort.count());
+    let title = format!("Growth: Redis µs of CPU for each claim + ack by 500, rounds: {}", effort.count());
     let mut table = Table::new(title, &columns);
     let Some(smallest) = stands.first() else { return };
     for Stand { size, reminders, cleanups, .. } in stands {

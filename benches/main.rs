@@ -19,6 +19,7 @@ mod figure;
 mod growth;
 mod idle;
 mod lateness;
+mod machine;
 mod meter;
 mod neighbours;
 mod operations;
@@ -138,6 +139,7 @@ fn main() -> ExitCode {
 
 #[tokio::main]
 async fn run(sections: &[Section], effort: Effort) -> Result<()> {
+    machine::tell();
     let mut targets = Targets::default();
     for section in sections {
         section.run(effort, &mut targets).await?;

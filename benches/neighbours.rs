@@ -51,7 +51,7 @@ pub(crate) async fn run(effort: Effort, _: &mut Targets) -> Result<()> {
             measure(&mut rig, *drainer, backlog, felt).await?;
         }
     }
-    let title = format!("Neighbours: GET of another client, µs, while {backlog} cleanups drain, {rounds} rounds");
+    let title = format!("Neighbours: GET of another client, µs, while {backlog} cleanups drain, rounds: {rounds}");
     let mut table = Table::new(title, &["who drains", "p50", "p99", "longest", "drained a second"]);
     for ((what, _), Felt { p50, p99, longest, speed }) in DRAINERS.iter().zip(&felt) {
         let [p50, p99, longest, speed] = [p50, p99, longest, speed].map(Figure::to_string);

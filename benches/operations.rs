@@ -28,7 +28,7 @@ pub(crate) async fn run(effort: Effort, targets: &mut Targets) -> Result<()> {
         sets.measure(round, &mut rig).await?;
         taking.measure(round, &mut rig).await?;
     }
-    let title = format!("Operations: Redis µs for each, {} rounds, {} in each", effort.count(), sets.count);
+    let title = format!("Operations: Redis µs for each, rounds: {}, each of {}", effort.count(), sets.count);
     let [by_500, by_100, cleanups] = &taking.trials;
     let Sets { track, track_single, renew_callers, renew, renew_single, remove, .. } = &sets;
     let taken = [&by_500.pair, &by_100.pair, &cleanups.pair, &taking.idle];
