@@ -3,7 +3,7 @@
 //! What the server hands out in all, and what it tells of each key. These hardly differ from run to run, so there is one
 //! round. Tables double in size now and then; how full they are moves each figure by a few bytes.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use forewarn::model::Name;
 use forewarn::store::Store;
 
@@ -38,6 +38,8 @@ pub(crate) async fn run(effort: Effort, targets: &mut Targets) -> Result<()> {
     let deadline = each(before, armed);
     table.row(["an armed deadline".to_owned(), short(bare), short(deadline), by_key(&rig, "bytes", count).await?]);
 
+    let late = rig.store.now().await? - due_at;
+    ensure!(late < 0, "the machine is too slow: arming took {late} ms too long");
     rig::wait_until(&*rig.store, due_at + 1_000).await?;
     claim(&rig, &namespace, count).await?;
     let claimed = rig.meter.memory().await?;
@@ -63,7 +65,7 @@ async fn claim(rig: &Rig, namespace: &Name, count: usize) -> Result<()> {
     let (route, mut taken) = (rig::route()?, 0);
     while taken < count {
         let claims = rig.store.claim(namespace, &route, 500, rig::LEASE).await?.claims.len();
-        anyhow::ensure!(claims > 0, "{taken} of {count} notices were due");
+        ensure!(claims > 0, "{taken} of {count} notices were due");
         taken += claims;
     }
     Ok(())

@@ -58,6 +58,10 @@ impl Section {
         ("embedded", Self::Embedded),
     ];
 
+    fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, section)| *section == self).map_or("unknown", |(name, _)| name)
+    }
+
     async fn run(self, effort: Effort, targets: &mut Targets) -> Result<()> {
         match self {
             Self::Operations => operations::run(effort, targets).await,
@@ -142,6 +146,7 @@ async fn run(sections: &[Section], effort: Effort) -> Result<()> {
     machine::tell();
     let mut targets = Targets::default();
     for section in sections {
+        machine::begin(section.name());
         section.run(effort, &mut targets).await?;
     }
     targets.print();
