@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: ci lint fmt clippy docs test test-tools
+.PHONY: bench ci lint fmt clippy docs test test-tools
 
 ci: lint test
 
@@ -21,6 +21,10 @@ docs:
 # Unit tests, integration tests and the examples in the documentation.
 test: test-tools
 	$(CARGO) test --locked --no-fail-fast
+
+# Tables of what everything costs; SECTIONS="operations --quick" runs a part of it.
+bench: test-tools
+	$(CARGO) bench --locked -- $(SECTIONS)
 
 test-tools:
 	@tests/harness/install.sh
