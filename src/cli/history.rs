@@ -13,6 +13,7 @@ use super::{
 };
 
 /// What is remembered of one id, the oldest first.
+#[derive(Default)]
 pub(super) struct History(Vec<HistoryEntry>);
 
 impl History {

@@ -44,7 +44,11 @@ pub(super) async fn show(forewarn: &Forewarn, args: ShowArgs) -> anyhow::Result<
     let query = ParkedQuery { id: Some(id.clone()), ..ParkedQuery::default() };
     let dead = namespace.parked(Shelf::Dead, &query).await?.entries;
     let review = namespace.parked(Shelf::Review, &query).await?.entries;
-    let history = History::read(&namespace, &id, view.as_ref().and_then(|view| view.expires_at_ms)).await?;
+    let configured = namespace.configured().await?;
+    let history = match configured.settings.history {
+        0 => History::default(),
+        _ => History::read(&namespace, &id, view.as_ref().and_then(|view| view.expires_at_ms)).await?,
+    };
     if view.is_none() && dead.is_empty() && review.is_empty() && history.is_empty() {
         say(format_args!("{name} {id} is unknown: it is not armed and nothing of it is pending or parked"));
         return Ok(Exit::Failed);
@@ -59,7 +63,7 @@ pub(super) async fn show(forewarn: &Forewarn, args: ShowArgs) -> anyhow::Result<
         deliveries: Vec::new(),
     });
     let now_ms = forewarn.store().now().await?;
-    let due = Due::new(&*namespace.configured().await?, &view, &history, now_ms);
+    let due = Due::new(&configured, &view, &history, now_ms);
     let pauses = Pauses::from(&namespace.stats().await?);
     let shown = Shown { name, view, due, dead, review, pauses, history };
     if args.json {
