@@ -11,7 +11,7 @@
 -- ARGV[3]      route      its number, from 1
 -- ARGV[4]      history_limit  about how many ended notices are remembered; 0: none
 -- ARGV[5]      now_ms     for the history; empty: the server's clock; then
--- ARGV[6]      tokens
+-- ARGV[6]      tokens     in groups: the fence they share, how many notices, the notices
 --
 -- Touches also history, built from the tag of due.
 --
@@ -23,33 +23,30 @@ local call, find, sub, byte = redis.call, string.find, string.sub, string.byte
 local queue = KEYS[14 + route]
 local known = call('HGET', cur, 'v')
 if known ~= version then return { known and 'reload' or 'unconfigured' } end
-local count = #ARGV - 5
-local notices, fences, fraction_of, answers = {}, {}, {}, {}
-for i = 1, count do
-  local token = ARGV[i + 5]
-  local colon = find(token, ':', 1, true)
-  local fence = sub(token, 1, colon - 1)
-  notices[i], fences[i] = sub(token, colon + 1), fence
-  if not fraction_of[fence] then
-    local number = tonumber(fence)
-    fraction_of[fence] = number % 64 ~= 0 and number / 1024 or -1
-  end
-end
-local scores = call('ZMSCORE', queue, unpack(notices))
-local settled, cleanups, at, ids = {}, {}, {}, {}
-for i = 1, count do
-  local score, notice = scores[i], notices[i]
-  answers[i] = 0
-  if score and tonumber(score) % 1 == fraction_of[fences[i]] then
-    settled[#settled + 1], answers[i] = notice, 1
-    if byte(notice, 1) == 48 then
-      local k = #cleanups + 1
-      cleanups[k], at[k] = notice, i
-      ids[k] = sub(notice, find(notice, ':', find(notice, ':', 1, true) + 1, true) + 1)
+local answers, settled, cleanups, at, ids = {}, {}, {}, {}, {}
+local first, count, done = 6, 0, 0
+while ARGV[first] do
+  local fence, last = tonumber(ARGV[first]), first + 1 + tonumber(ARGV[first + 1])
+  local fraction = fence % 64 ~= 0 and fence / 1024 or -1
+  local scores = call('ZMSCORE', queue, unpack(ARGV, first + 2, last))
+  for j = 1, #scores do
+    local score = scores[j]
+    count = count + 1
+    answers[count] = 0
+    if score and tonumber(score) % 1 == fraction then
+      local notice = ARGV[first + 1 + j]
+      done = done + 1
+      settled[done], answers[count] = notice, 1
+      if byte(notice, 1) == 48 then
+        local k = #cleanups + 1
+        cleanups[k], at[k] = notice, count
+        ids[k] = sub(notice, find(notice, ':', find(notice, ':', 1, true) + 1, true) + 1)
+      end
     end
   end
+  first = last + 1
 end
-if #settled == 0 then return { 'ok', answers } end
+if done == 0 then return { 'ok', answers } end
 -- Reads first: a key of the wrong type stops the script here, while nothing is written.
 local has_failures, has_payloads = call('HLEN', fail) > 0, call('HLEN', payload) > 0
 call('HLEN', meta)
@@ -60,7 +57,7 @@ local entries, others = #cleanups > 0 and call('HMGET', open, unpack(ids)), {}
 for r = 15, #KEYS do
   if #cleanups > 0 and KEYS[r] ~= queue then others[#others + 1] = call('ZMSCORE', KEYS[r], unpack(cleanups)) end
 end
-local acked = #settled
+local acked, is_void = done, {}
 call('ZREM', queue, unpack(settled))
 if has_failures then
   local fields = {}
@@ -73,7 +70,7 @@ if #cleanups > 0 then
     local notice, entry = cleanups[k], entries[k]
     local kind_e = sub(notice, 1, #notice - #ids[k] - 1)
     local is_named, is_last = entry and (entry == kind_e or entry == kind_e .. '+'), true
-    if not is_named and not delivers then answers[at[k]], acked = 0, acked - 1 end
+    if not is_named and not delivers then answers[at[k]], acked, is_void[notice] = 0, acked - 1, true end
     for o = 1, #others do if others[o][k] then is_last = false end end
     if is_last then
       if is_named then closed[#closed + 1] = ids[k] end
@@ -89,12 +86,9 @@ if history_limit > 0 then
     local time = call('TIME')
     now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
   end
-  for i = 1, count do
-    local score = scores[i]
-    if score and tonumber(score) % 1 == fraction_of[fences[i]] then
-      call('XADD', history, 'MAXLEN', '~', history_limit, '*', 'at', now_ms, 'ending', answers[i] == 1 and 'delivered' or 'superseded',
-        'route', name, 'notice', notices[i])
-    end
+  for i = 1, done do
+    call('XADD', history, 'MAXLEN', '~', history_limit, '*', 'at', now_ms, 'ending', is_void[settled[i]] and 'superseded' or 'delivered',
+      'route', name, 'notice', settled[i])
   end
 end
 return { 'ok', answers }

@@ -30,13 +30,22 @@ local said = call('HMGET', meta, 'claims', 'wake-at:' .. name, 'paused:reminders
 local claims_before, wake_at = tonumber(said[1] or 0), tonumber(said[2] or nil)
 local sweeps_reminders, sweeps_cleanups = not said[3], not said[4]
 local hands_reminders, hands_cleanups = not said[3] and not said[5], not said[4] and not said[6]
-call('ZCARD', dead_at); call('HLEN', dead)
+
+-- Read before the first write, and only if there is one: most claims find nothing.
+local are_sizes_read = false
+local function read_sizes_once()
+  if are_sizes_read then return end
+  are_sizes_read = true
+  read_sizes()
+  call('ZCARD', dead_at); call('HLEN', dead)
+end
 
 -- Scores that cannot be an expiry go to quarantine; at most `limit` of each kind.
 local quarantined, unsorted = 0, 0
 local function quarantine(low, high)
   local count = call('ZCOUNT', exp, low, high)
   if count == 0 then return end
+  read_sizes_once()
   local taken = limit > 0 and call('ZRANGEBYSCORE', exp, low, high, 'WITHSCORES', 'LIMIT', 0, limit) or {}
   local moved, gone = {}, {}
   for j = 1, #taken, 2 do
@@ -49,10 +58,11 @@ local function quarantine(low, high)
   end
   quarantined, unsorted = quarantined + #gone, unsorted + count - #gone
 end
-local bad_size = call('ZCARD', bad)
-quarantine('(0', '(' .. text(FIRST_VALID))
+local function head_of(key) return tonumber(call('ZRANGE', key, 0, 0, 'WITHSCORES')[2] or nil) or huge end
+local bad_size, head, tail = call('ZCARD', bad), head_of(exp), tonumber(call('ZRANGE', exp, -1, -1, 'WITHSCORES')[2] or nil)
+if head < FIRST_VALID then quarantine('(0', '(' .. text(FIRST_VALID)) end
 local low_unsorted = unsorted
-quarantine('(' .. text(LAST_VALID), '+inf')
+if tail and tail > LAST_VALID then quarantine('(' .. text(LAST_VALID), '+inf') end
 if bad_size > 0 and limit > 0 then                         -- ids that are armed again leave it
   local looked = call('ZRANGE', bad, 0, 99)
   local scores, back = read_all('ZMSCORE', exp, looked), {}
@@ -66,6 +76,7 @@ if keyed then cleanup_limit = '(' .. cleanup_limit end     -- W4: at the very in
 if low_unsorted > 0 then cleanup_limit = '0' end           -- quarantine still holding some back: only what stands before them
 local seen, foreign
 if keyed and limit > 0 then
+  read_sizes_once()
   seen, foreign = keyed.look_at_due(queue, limit, due_limit, sweeps_cleanups and cleanup_limit, sweeps_reminders)
   quarantined = quarantined + foreign
 end
@@ -79,10 +90,11 @@ local function agreed(swept, count)
 end
 
 -- How much is due of each class.
-local hands_any = hands_reminders or hands_cleanups
-local in_queue, in_leads, in_exp = hands_any and call('ZCOUNT', queue, '-inf', due_limit) or 0, 0, 0
-if sweeps_cleanups then in_exp = call('ZCOUNT', exp, '-inf', cleanup_limit) end
-local cursors_are_old = false
+local hands_any, cursors_are_old = hands_reminders or hands_cleanups, false
+local in_queue, in_leads, in_exp, queue_head = 0, 0, 0, hands_any and head_of(queue) or huge
+if are_sizes_read then head = head_of(exp) end             -- something may have been moved
+if queue_head < now + 1 then in_queue = call('ZCOUNT', queue, '-inf', due_limit) end
+if sweeps_cleanups and head <= now - grace_ms then in_exp = call('ZCOUNT', exp, '-inf', cleanup_limit) end
 for i = 1, lead_count do
   local lead = leads[i]
   local low = now + lead.next
@@ -92,6 +104,7 @@ for i = 1, lead_count do
       if history_limit > 0 then
         local count = count_upto(low) - rank_after(lead.score, lead.member)
         if count > 0 then
+          read_sizes_once()
           call('XADD', history, 'MAXLEN', '~', text(history_limit), '*', 'at', text(now), 'passed', lead.text,
             'after', text(lead.score), 'upto', text(low), 'count', text(count))
           cursors_are_old = true                           -- or it would be told again
@@ -99,7 +112,11 @@ for i = 1, lead_count do
       end
       lead.score, lead.member = low, nil
     end
-    if lead.score < lead.high or (lead.score == lead.high and lead.member) then
+    if not lead.member then                                -- what comes next says whether there is anything to count
+      local following = call('ZRANGEBYSCORE', exp, '(' .. text(lead.score), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+      lead.following = tonumber(following[2] or nil) or huge
+    end
+    if lead.member and lead.score <= lead.high or lead.following and lead.following <= lead.high then
       lead.start = rank_after(lead.score, lead.member)
       lead.count = max(0, count_upto(lead.high) - lead.start)
       in_leads = in_leads + lead.count
@@ -123,7 +140,10 @@ while room > 0 do
 end
 
 local c
-if share[1] + share[2] + share[3] > 0 then c = 1 + call('HINCRBY', meta, 'claims', 1) % 63 end
+if share[1] + share[2] + share[3] > 0 then
+  read_sizes_once()
+  c = 1 + call('HINCRBY', meta, 'claims', 1) % 63
+end
 local counts = { superseded = 0, expired = 0, coalesced = 0, lead = 0, lapsed = 0, dead = 0 }
 local again, first, payload_keys = {}, {}, {}
 local leased_again, leased_first = {}, {}                  -- pairs for ZADD of this route's queue
@@ -198,26 +218,24 @@ if share[1] > 0 then
 end
 
 -- 2. Reminders: sweep each lead, the most urgent first.
-local others = {}                                          -- what = { pairs for ZADD of the other queues }
-local function ready(what, notice, time)
-  if route_count == 1 then return end
-  others[what] = others[what] or {}
-  local pairs_of = others[what]
-  pairs_of[#pairs_of + 1] = text(time)
-  pairs_of[#pairs_of + 1] = notice
-end
-local mine = {}                                            -- swept for this route while it is paused
-local function deliver(what, hands, notice, id, time)
-  if wants(route, what) then
-    if hands then
+local others, mine = {}, {}                                -- pairs for ZADD: of the other queues, and of this one while it is paused
+-- Delivers what a sweep has met, of one lead or of cleanups; shift_ms: from its expiry to when it is due.
+local function delivery_of(what, hands, shift_ms)
+  local is_mine, pairs_of = wants(route, what), {}
+  if route_count > 1 then others[what] = pairs_of end
+  return function(notice, id, e_text)
+    if is_mine and hands then
       lease(leased_first, notice, 1, id)
       first[#first + 1] = notice
-    else
-      mine[#mine + 1] = text(time)
+    elseif is_mine then
+      mine[#mine + 1] = text(floor(tonumber(e_text)) + shift_ms)
       mine[#mine + 1] = notice
     end
+    if route_count > 1 then
+      pairs_of[#pairs_of + 1] = text(floor(tonumber(e_text)) + shift_ms)
+      pairs_of[#pairs_of + 1] = notice
+    end
   end
-  ready(what, notice, time)
 end
 local unfit = {}                                           -- pairs for ZADD of bad: raw ids that no notice can carry
 local function is_unfit(id, e_text)
@@ -238,10 +256,11 @@ for i = 1, lead_count do
       for j = 1, take do members[j] = lead.text .. ':' .. swept[2 * j - 1] end
       marks = read_all('ZMSCORE', skip, members)
     end
+    local deliver, prefix = delivery_of(i, hands_reminders, -lead.ms), lead.text .. ':'
     for j = 1, take do
       local id, e_text = swept[2 * j - 1], canonical(swept[2 * j])
       local is_silent = marks and marks[j] and tonumber(marks[j]) == tonumber(e_text)
-      if not is_unfit(id, e_text) and not is_silent then deliver(i, hands_reminders, lead.text .. ':' .. e_text .. ':' .. id, id, floor(tonumber(e_text)) - lead.ms) end
+      if not is_unfit(id, e_text) and not is_silent then deliver(prefix .. e_text .. ':' .. id, id, e_text) end
     end
     cursors_are_old = true
     if take > 0 and take < lead.count then lead.score, lead.member = tonumber(swept[2 * take]), swept[2 * take - 1] end
@@ -259,7 +278,7 @@ if share[3] > 0 then
   for j = 1, take do ids[j] = swept[2 * j - 1] end
   local periods = every_size > 0 and read_all('HMGET', every, ids)
   local bytes = payload_size > 0 and read_all('HMGET', payload, ids)
-  local next_of = {}
+  local deliver, next_of = delivery_of(CLEANUP, hands_cleanups, grace_ms), {}
   for j = A + 6, #ARGV, 3 do next_of[ARGV[j + 1] .. ':' .. ARGV[j]] = ARGV[j + 2] end
   for j = 1, take do
     local id, e_text = ids[j], canonical(swept[2 * j])
@@ -287,7 +306,7 @@ if share[3] > 0 then
       end
       if wanted_by_any then
         local notice = '0:' .. e_text .. ':' .. id
-        deliver(CLEANUP, hands_cleanups, notice, id, floor(e) + grace_ms)
+        deliver(notice, id, e_text)
         opened[#opened + 1] = id
         opened[#opened + 1] = '0:' .. e_text .. again_mark
         if bytes and bytes[j] then
@@ -342,10 +361,10 @@ if cursors_are_old then
     fields[#fields + 1] = leads[i].text
     fields[#fields + 1] = cursor_text(leads[i])
   end
+  call('ZREMRANGEBYSCORE', skip, '-inf', '(' .. text(lowest))
+  call('ZREMRANGEBYSCORE', crossed, '-inf', text(now))
   write_all('HSET', cur, fields)
-  if skip_size > 0 then call('ZREMRANGEBYSCORE', skip, '-inf', '(' .. text(lowest)) end
 end
-if crossed_size > 0 then call('ZREMRANGEBYSCORE', crossed, '-inf', text(now)) end
 for what, count in pairs(counts) do if count > 0 then call('HINCRBY', meta, 'count:' .. what, count) end end
 if quarantined > 0 then call('HINCRBY', meta, 'count:quarantined', quarantined) end
 local handed_out = #first + #again / 3
@@ -357,19 +376,20 @@ if wanted[1] + wanted[2] + wanted[3] + unsorted > share[1] + share[2] + share[3]
   or #crons > 0 then
   state = 'backlog'
 else
-  local head = hands_any and call('ZRANGE', queue, 0, 0, 'WITHSCORES') or {}
-  if head[2] and tonumber(head[2]) < 8e15 then next_due = floor(tonumber(head[2])) end
-  if sweeps_cleanups then
-    head = call('ZRANGE', exp, 0, 0, 'WITHSCORES')
-    if head[2] then next_due = min(next_due, keyed and floor(tonumber(head[2]) + grace_ms) + 1 or tonumber(head[2]) + grace_ms) end
+  if are_sizes_read then                                   -- otherwise all stands as it was read
+    head, queue_head = head_of(exp), hands_any and head_of(queue) or huge
   end
+  if queue_head < 8e15 then next_due = floor(queue_head) end
+  if sweeps_cleanups then next_due = min(next_due, keyed and floor(head + grace_ms) + 1 or head + grace_ms) end
   for i = 1, sweeps_reminders and lead_count or 0 do
     local lead = leads[i]
+    local following
     if lead.member then                                    -- inside a tie: the rest of it is still to come
       local rank = rank_after(lead.score, lead.member)
-      head = call('ZRANGE', exp, rank, rank, 'WITHSCORES')
-    else head = call('ZRANGEBYSCORE', exp, '(' .. text(lead.score), '+inf', 'WITHSCORES', 'LIMIT', 0, 1) end
-    if head[2] then next_due = min(next_due, tonumber(head[2]) - lead.ms) end
+      following = call('ZRANGE', exp, rank, rank, 'WITHSCORES')
+    elseif are_sizes_read or not lead.following then following = call('ZRANGEBYSCORE', exp, '(' .. text(lead.score), '+inf', 'WITHSCORES', 'LIMIT', 0, 1) end
+    if following then lead.following = tonumber(following[2] or nil) or huge end
+    next_due = min(next_due, lead.following - lead.ms)
   end
   next_due = math.ceil(next_due)
   if not hands_any then state = 'paused' end
@@ -381,6 +401,6 @@ if state ~= 'backlog' then
 end
 
 local payloads = {}
-if payload_size > 0 and #payload_keys > 0 then payloads = read_all('HMGET', payload, payload_keys) end
+if #payload_keys > 0 then payloads = read_all('HMGET', payload, payload_keys) end
 return { 'ok', text(now), state, next_due < huge and text(next_due) or '', text(poll_at), counts.superseded, counts.expired,
   counts.coalesced, counts.lead, quarantined, counts.dead, c and 64 + c or 0, again, first, payloads, crons }

@@ -10,6 +10,7 @@
 local expected = ARGV[A + 1]
 local present = call('HGET', meta, 'version')
 if expected ~= '*' and (present or '') ~= expected then return { 'conflict' } end
+read_sizes()
 call('ZCARD', bad); call('ZCARD', dead_at); call('ZCARD', review_at); call('HLEN', dead); call('HLEN', review)
 
 for i = 1, lead_count do

@@ -5,6 +5,7 @@
 -- Returns {"ok", for each: ended | open | unknown}, or {"reload"}, {"unconfigured"}
 local refused = load_cursors()
 if refused then return refused end
+read_sizes()
 local answers = {}
 for i = A + 1, #ARGV do
   local id = ARGV[i]

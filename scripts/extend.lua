@@ -7,6 +7,7 @@
 -- Returns {"ok", for each: settled | stale | "dropped:<reason>"}, or {"reload"}, {"unconfigured"}
 local refused = load_cursors()
 if refused then return refused end
+read_sizes()
 local route, lease_ms, tokens, answers = tonumber(ARGV[A + 1]), tonumber(ARGV[A + 2]), {}, {}
 for i = A + 3, #ARGV do tokens[#tokens + 1] = ARGV[i] end
 local claims = read_tokens(route, tokens)

@@ -14,6 +14,7 @@
 -- Returns {"ok", for each: "retry:<ms>" | dead | review | stale | "dropped:<reason>"}, or {"reload"}, {"unconfigured"}
 local refused = load_cursors()
 if refused then return refused end
+read_sizes()
 call('ZCARD', dead_at); call('HLEN', dead); call('ZCARD', review_at); call('HLEN', review)
 local route = tonumber(ARGV[A + 1])
 local queue, name, WIDTH = due(route), route_name(route), 9

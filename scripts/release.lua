@@ -6,6 +6,7 @@
 -- Returns {"ok", for each: settled | stale | "dropped:<reason>"}, or {"reload"}, {"unconfigured"}
 local refused = load_cursors()
 if refused then return refused end
+read_sizes()
 local route, tokens, answers = tonumber(ARGV[A + 1]), {}, {}
 for i = A + 2, #ARGV do tokens[#tokens + 1] = ARGV[i] end
 local claims = read_tokens(route, tokens)

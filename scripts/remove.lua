@@ -5,6 +5,7 @@
 -- Returns {"ok", for each: removed | voided | unknown}, or {"reload"}, {"unconfigured"}
 local refused = load_cursors()
 if refused then return refused end
+read_sizes()
 call('ZCARD', bad)
 local answers = {}
 for i = A + 1, #ARGV do answers[#answers + 1] = remove_deadline(ARGV[i]) end

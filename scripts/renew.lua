@@ -8,6 +8,7 @@
 -- Returns {"ok", for each: renewed | unchanged | expired | unknown}, or {"reload"}, {"unconfigured"}
 local refused = load_cursors()
 if refused then return refused end
+read_sizes()
 local answers = set_deadlines(ARGV[A + 1], A + 2)
 wake()
 return { 'ok', answers }

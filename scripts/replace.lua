@@ -9,6 +9,7 @@
 -- Returns {"ok", the reply of track, 1 if the old id was armed and is removed, else 0}, or {"reload"}, {"unconfigured"}
 local refused = load_cursors()
 if refused then return refused end
+read_sizes()
 call('ZCARD', bad)
 local old = ARGV[A + 1]
 if keyed then keyed.look_at({ old }) end

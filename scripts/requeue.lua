@@ -6,6 +6,7 @@
 -- Returns {"ok", for each: requeued | superseded | unknown | no_route}, or {"reload"}, {"unconfigured"}
 local refused = load_cursors()
 if refused then return refused end
+read_sizes()
 local shelf, shelf_at = dead, dead_at
 if ARGV[A + 1] == 'review' then shelf, shelf_at = review, review_at end
 call('ZCARD', shelf_at); call('HLEN', shelf)

@@ -7,6 +7,7 @@
 -- Returns {"ok", ms until the next call is wanted}, or {"reload"}, {"unconfigured"}
 local refused = load_cursors()
 if refused then return refused end
+read_sizes()
 local interval_ms, limit = tonumber(ARGV[A + 1]), tonumber(ARGV[A + 2])
 -- meta holds "<when the next pass begins>", and during a pass " <score> <member>" of the last id seen.
 local stored = call('HGET', meta, 'resync')

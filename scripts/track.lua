@@ -9,6 +9,7 @@
 -- now}, or {"reload"}, {"unconfigured"}
 local refused = load_cursors()
 if refused then return refused end
+read_sizes()
 local answers = set_deadlines(ARGV[A + 1], A + 2)
 wake()
 return { 'ok', answers }

@@ -76,9 +76,10 @@ impl<T: Clone + Eq + Hash + Send + 'static, E: Send + 'static, A: Send + 'static
         F: Future<Output = Result<Vec<A>, StoreError>> + Send,
         S: Fn(Vec<E>) -> F + Send + 'static,
     {
-        // Callers that are about to call at this very moment come along.
-        yield_now().await;
-        while let Some(batch) = self.next_batch() {
+        loop {
+            // Callers that are about to call at this very moment, or have just been answered and call again, come along.
+            yield_now().await;
+            let Some(batch) = self.next_batch() else { return };
             let (entries, callers): (Vec<E>, Vec<_>) = batch.into_iter().unzip();
             let count = entries.len();
             match send(entries).await {

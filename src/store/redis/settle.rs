@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::model::{Name, span_ms};
-use crate::store::notation::{id_of_token, whole};
+use crate::store::notation::{id_of_token, split_token, whole};
 use crate::store::{Failing, Settled, StoreError, Token, Verdict};
 
 use super::{
@@ -33,7 +33,7 @@ impl RedisStore {
                 number(configured.settings.history),
                 self.manual_now().map(number).unwrap_or_default(),
             ];
-            own.extend(bytes(chunk));
+            own.extend(groups(chunk));
             Ok(own)
         };
         let decode = |value| Ok(if reader.number(value)? == 1 { Settled::Settled } else { Settled::Stale });
@@ -139,4 +139,16 @@ fn settled(reader: Reader<'_>, word: Value) -> Result<Settled, StoreError> {
             word => Err(reader.odd(format!("unknown word \"{word}\""))),
         },
     }
+}
+
+/// Tokens as neighbours that share a fence: the fence, how many, their notices. One claim's tokens share theirs, and the
+/// script need not take each apart. What is no token has a fence that nothing has.
+fn groups(tokens: &[&Token]) -> Vec<Vec<u8>> {
+    let parts: Vec<(u32, &[u8])> = tokens.iter().map(|token| split_token(token).unwrap_or((0, b"-"))).collect();
+    let mut args = Vec::with_capacity(parts.len() + 2);
+    for group in parts.chunk_by(|(a, _), (b, _)| a == b) {
+        args.extend([number(group[0].0), number(group.len())]);
+        args.extend(group.iter().map(|(_, notice)| notice.to_vec()));
+    }
+    args
 }
