@@ -24,17 +24,18 @@ local queue = KEYS[14 + route]
 local known = call('HGET', cur, 'v')
 if known ~= version then return { known and 'reload' or 'unconfigured' } end
 local answers, settled, cleanups, at, ids = {}, {}, {}, {}, {}
-local first, count, done = 6, 0, 0
-while ARGV[first] do
-  local fence, last = tonumber(ARGV[first]), first + 1 + tonumber(ARGV[first + 1])
+local from = 6
+local count, done = 0, 0
+while ARGV[from] do
+  local fence, last = tonumber(ARGV[from]), from + 1 + tonumber(ARGV[from + 1])
   local fraction = fence % 64 ~= 0 and fence / 1024 or -1
-  local scores = call('ZMSCORE', queue, unpack(ARGV, first + 2, last))
+  local scores = call('ZMSCORE', queue, unpack(ARGV, from + 2, last))
   for j = 1, #scores do
     local score = scores[j]
     count = count + 1
     answers[count] = 0
     if score and tonumber(score) % 1 == fraction then
-      local notice = ARGV[first + 1 + j]
+      local notice = ARGV[from + 1 + j]
       done = done + 1
       settled[done], answers[count] = notice, 1
       if byte(notice, 1) == 48 then
@@ -44,7 +45,7 @@ while ARGV[first] do
       end
     end
   end
-  first = last + 1
+  from = last + 1
 end
 if done == 0 then return { 'ok', answers } end
 -- Reads first: a key of the wrong type stops the script here, while nothing is written.

@@ -132,8 +132,8 @@ fn argument_complaints(script: &Script) -> Vec<String> {
 
 /// The first of the common arguments that is read in a loop.
 fn common_loop(code: &str) -> Option<usize> {
-    let starts = literals(code, "unpack(ARGV, ");
-    starts.into_iter().chain(literals(code, "#ARGV - ").into_iter().map(|before| before + 1)).min()
+    let starts = literals(code, "unpack(ARGV, ").into_iter().chain(literals(code, "local from = "));
+    starts.chain(literals(code, "#ARGV - ").into_iter().map(|before| before + 1)).min()
 }
 
 /// All scripts and parts, by path.
