@@ -37,6 +37,7 @@
 //!   [`Class`], a [`Backoff`] says when it is tried again.
 //! - [`model`] holds the words and rules, [`store`] the port to where deadlines rest and its adapters, [`engine`] the running
 //!   parts.
+//! - [`testing`] is for tests of your own handlers: a store without a server, and a clock that the test turns.
 //!
 //! What exactly is promised is in `docs/semantics.md` of the repository; what an event holds, in `docs/events.md`.
 //!
@@ -54,6 +55,7 @@ pub mod engine;
 mod forewarn;
 pub mod model;
 pub mod store;
+pub mod testing;
 
 pub use crate::engine::{Delivery, Happening, Outcome, StopReport, Worker, WorkerError};
 pub use crate::forewarn::{Forewarn, Namespace, RenewCall, TrackCall};

@@ -137,6 +137,11 @@ impl Worker {
         Ok(report)
     }
 
+    /// The store, the namespace and the route it works on.
+    pub(crate) fn place(&self) -> (&Arc<dyn Store>, &Name, &Name) {
+        (&self.store, &self.namespace, &self.route)
+    }
+
     /// Loads the settings and sees to the route, waiting for a store that cannot be reached. Answers also whether the
     /// route had to be registered.
     async fn start(&self, witness: &Witness) -> Result<(Arc<RouteStore>, bool), WorkerError> {

@@ -15,6 +15,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("engine", &["model", "clock", "store", "sink", "source"]),
     // It picks the store from its URL.
     ("forewarn", &["model", "clock", "store", "sink", "source", "engine", "store::redis", "store::sqlite"]),
+    // Its store is an embedded one.
+    ("testing", &["model", "clock", "store", "store::sqlite", "engine", "forewarn"]),
     ("config", &["model", "clock", "store", "sink", "source", "engine", "forewarn"]),
     ("http", &["model", "clock", "store", "sink", "source", "engine", "forewarn", "config"]),
     // It picks the sinks and the sources.
