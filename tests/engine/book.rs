@@ -100,12 +100,17 @@ impl Book {
 
 /// Arms so many deadlines as a raw client does, the first to expire in a moment and the last `spread_ms` later.
 pub(crate) async fn arm(server: &Server, stage: &Stage, deadlines: usize, spread_ms: i64) {
+    arm_more(server, stage, 0, deadlines, spread_ms).await;
+}
+
+/// The same for ids that are numbered from `first` on.
+pub(crate) async fn arm_more(server: &Server, stage: &Stage, first: usize, deadlines: usize, spread_ms: i64) {
     let begin_ms = stage.now().await + 200;
-    let count = i64::try_from(deadlines).unwrap();
     let mut zadd = redis::cmd("ZADD");
     zadd.arg(format!("{{fw:{}:0}}:exp", stage.namespace.name().unwrap()));
-    for i in 0..count {
-        zadd.arg(begin_ms + spread_ms * i / count).arg(format!("id {i}"));
+    for i in 0..deadlines {
+        let (at, count) = (i64::try_from(i).unwrap(), i64::try_from(deadlines).unwrap());
+        zadd.arg(begin_ms + spread_ms * at / count).arg(format!("id {}", first + i));
     }
     let added: usize = zadd.query_async(&mut server.connection().await).await.unwrap();
     assert_eq!(added, deadlines);

@@ -6,7 +6,13 @@ mod harness;
 
 mod book;
 #[cfg(feature = "cli")]
+mod chance;
+#[cfg(feature = "cli")]
 mod crash;
+#[cfg(feature = "cli")]
+mod crew;
+#[cfg(feature = "cli")]
+mod diary;
 mod drill;
 mod faulty_store;
 mod lease;
