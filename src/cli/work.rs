@@ -183,8 +183,8 @@ fn report_text(report: &StopReport) -> String {
     let StopReport { finished, released, lost, totals, .. } = report;
     format!(
         "stopped: finished {finished}, gave back {released}, lost {lost}; since the start {} done, {} superseded, \
-         {} retried, {} dead, {} for review, {} void",
-        totals.done, totals.superseded, totals.retried, totals.dead, totals.review, totals.voided
+         {} retried, {} dead, {} for review, {} void, {} lost",
+        totals.done, totals.superseded, totals.retried, totals.dead, totals.review, totals.voided, totals.lost
     )
 }
 

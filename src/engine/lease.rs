@@ -159,6 +159,7 @@ impl Leases {
         let expired = |held: &Held| held.term.trusted_until <= now;
         let keys: Vec<u64> = self.table().held.iter().filter(|(_, held)| expired(held)).map(|(key, _)| *key).collect();
         keys.into_iter().for_each(|key| self.lose(key, Loss::Expired));
+        self.witness.log_losses();
     }
 
     /// The claims to extend, if any has to be extended by `now`: those due within `slack` go along.
@@ -252,6 +253,7 @@ impl LeaseKeeper {
                         _ => self.leases.stale(key),
                     }
                 }
+                self.leases.witness.log_losses();
             }
             Err(_) => {
                 let again_at = Instant::now() + self.patience.next_delay_within(lease);

@@ -3,6 +3,8 @@
 //!
 //! An id may be a credential: from WARN on a notice is named by its event id alone. A payload is never told.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use tracing::{debug, trace, warn};
 
 use crate::engine::{Happening, Outcome};
@@ -14,16 +16,31 @@ use crate::store::{Dropped, Settled};
 pub(super) struct Log {
     namespace: Name,
     route: Name,
+    /// Claims lost since that was last warned of.
+    losses: AtomicU64,
 }
 
 impl Log {
     pub(super) fn new(namespace: Name, route: Name) -> Self {
-        Self { namespace, route }
+        Self { namespace, route, losses: AtomicU64::new(0) }
+    }
+
+    /// Warns of the claims lost since the last time, together.
+    pub(super) fn warn_of_losses(&self) {
+        let Self { namespace, route, losses } = self;
+        let lost = losses.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            warn!(
+                %namespace, %route, lost,
+                "claims were lost: their leases ended before they were settled; they are handed out again, whatever was \
+                 done for them"
+            );
+        }
     }
 
     /// Writes what there is to say of this happening. Starts, stops and outages are told where they are found.
     pub(super) fn write(&self, happening: &Happening<'_>) {
-        let Self { namespace, route } = self;
+        let Self { namespace, route, losses } = self;
         match happening {
             Happening::Claimed { notices, dropped, quarantined, lapsed } => {
                 self.claimed(*notices, dropped, *quarantined, *lapsed);
@@ -40,6 +57,7 @@ impl Log {
                 trace!(%namespace, %route, %event_id, kind, attempt, ?reason, %id, "a notice became void while it was held");
             }
             Happening::Lost { notice, attempt, loss } => {
+                losses.fetch_add(1, Ordering::Relaxed);
                 let (event_id, kind, id) = (notice.event_id(), notice.kind.as_str(), &notice.id);
                 debug!(%namespace, %route, %event_id, kind, attempt, ?loss, %id, "a claim was lost");
             }
@@ -52,7 +70,7 @@ impl Log {
     }
 
     fn claimed(&self, notices: u64, dropped: &Dropped, quarantined: u64, lapsed: u64) {
-        let Self { namespace, route } = self;
+        let Self { namespace, route, .. } = self;
         let Dropped { superseded, expired, coalesced, lead } = dropped;
         debug!(%namespace, %route, notices, superseded, expired, coalesced, lead, "a claim was answered");
         if quarantined > 0 {
@@ -70,7 +88,7 @@ impl Log {
     }
 
     fn settled(&self, notice: &Notice, attempt: u32, outcome: &Outcome, settled: Settled) {
-        let Self { namespace, route } = self;
+        let Self { namespace, route, .. } = self;
         let (kind, id) = (notice.kind.as_str(), &notice.id);
         let event_id = || notice.event_id();
         match (settled, outcome, outcome.failure()) {
@@ -122,6 +140,7 @@ mod tests {
     use tracing::Level;
 
     use super::*;
+    use crate::engine::Loss;
     use crate::engine::delivery::tests::claim;
     use crate::model::Class;
 
@@ -141,6 +160,10 @@ mod tests {
 
     /// What a log that shows this level says of these happenings.
     fn logged(level: Level, happenings: &[Happening<'_>]) -> String {
+        logged_by(level, |log| happenings.iter().for_each(|happening| log.write(happening)))
+    }
+
+    fn logged_by(level: Level, writing: impl Fn(&Log)) -> String {
         let written = Written::default();
         let writer = written.clone();
         let subscriber = tracing_subscriber::fmt()
@@ -150,7 +173,7 @@ mod tests {
             .with_writer(move || writer.clone())
             .finish();
         let log = Log::new("session".parse().unwrap(), "main".parse().unwrap());
-        tracing::subscriber::with_default(subscriber, || happenings.iter().for_each(|happening| log.write(happening)));
+        tracing::subscriber::with_default(subscriber, || writing(&log));
         let text = written.0.lock().unwrap().clone();
         String::from_utf8(text).unwrap()
     }
@@ -190,6 +213,19 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines.len() == 2 && lines[0].contains("quarantined=4") && lines[1].contains("lapsed=5"), "{text}");
         assert!(logged(Level::DEBUG, &[claimed(0, 0)]).contains("notices=2"));
+    }
+
+    #[test]
+    fn claims_that_were_lost_together_are_warned_of_in_one_line() {
+        let notice = claim("secret-id", None).notice;
+        let lost = [Loss::Expired, Loss::Stale].map(|loss| Happening::Lost { notice: &notice, attempt: 1, loss });
+        let text = logged_by(Level::INFO, |log| {
+            log.warn_of_losses();
+            lost.iter().for_each(|happening| log.write(happening));
+            log.warn_of_losses();
+            log.warn_of_losses();
+        });
+        assert!(text.lines().count() == 1 && text.contains("WARN") && text.contains("lost=2"), "{text}");
     }
 
     #[test]

@@ -216,6 +216,11 @@ impl Witness {
         }
     }
 
+    /// Writes one line about the claims lost since the last one: called after what may lose several at once.
+    pub(crate) fn log_losses(&self) {
+        self.log.warn_of_losses();
+    }
+
     pub(crate) fn totals(&self) -> Totals {
         *self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -189,6 +189,7 @@ impl Settler {
             }
         }
         self.pending = kept;
+        self.witness.log_losses();
         match error {
             Some(error) => {
                 self.store.failed(Call::Settle, &error);
@@ -243,6 +244,7 @@ impl Settler {
             let Claim { notice, attempt, .. } = &*ended.claim;
             self.witness.tell(&Happening::Lost { notice, attempt: *attempt, loss: Loss::Unsent });
         }
+        self.witness.log_losses();
     }
 }
 

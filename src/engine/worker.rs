@@ -131,6 +131,7 @@ impl Worker {
             never = reconciler.run() => match never {},
             () = stopping => witness.totals(),
         };
+        witness.log_losses();
         let report = StopReport::between(before, witness.totals());
         let StopReport { finished, released, voided, lost, .. } = report;
         info!(%namespace, %route, finished, released, voided, lost, "the worker has stopped");

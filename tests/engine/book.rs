@@ -1,19 +1,23 @@
 //! The book of a drill: who handled which notice at which attempt, and what must never be seen in it.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
     sync::{Arc, Mutex},
 };
 
+use forewarn::model::EventId;
 use forewarn::{Delivery, Outcome};
+use futures::future::BoxFuture;
 use tokio::sync::watch;
 
-use crate::harness::{Server, eventually, within};
+use crate::harness::{Server, within};
 use crate::stage::Stage;
 
 /// What is known of one notice.
 #[derive(Debug, Clone, Default)]
 struct Entry {
+    event_ids: BTreeSet<EventId>,
     attempts: Vec<u32>,
     running: usize,
 }
@@ -22,7 +26,7 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct Book {
     entries: Mutex<BTreeMap<String, Entry>>,
-    /// Notices that two handlers had at once, or whose attempts did not go up.
+    /// Notices that two handlers had at once, whose attempts did not go up, or whose event id changed.
     problems: Mutex<Vec<String>>,
     handled: watch::Sender<usize>,
 }
@@ -32,14 +36,16 @@ impl Book {
         Arc::new(Self { entries: Mutex::default(), problems: Mutex::default(), handled: watch::Sender::new(0) })
     }
 
-    /// A handler gets this notice.
-    pub(crate) fn begin(&self, notice: &str, attempt: u32) {
+    /// A handler gets this delivery.
+    pub(crate) fn begin(&self, notice: &str, delivery: &Delivery) {
         let mut entries = self.entries.lock().unwrap();
         let entry = entries.entry(notice.to_owned()).or_default();
-        entry.attempts.push(attempt);
+        entry.attempts.push(delivery.attempt());
+        entry.event_ids.insert(delivery.event_id());
         entry.running += 1;
         // Said at the end: a handler that panics is a failed attempt and no more.
-        if entry.running > 1 || !entry.attempts.is_sorted_by(|a, b| a < b) {
+        let goes_up = entry.attempts.is_sorted_by(|a, b| a < b);
+        if entry.running > 1 || entry.event_ids.len() > 1 || !goes_up {
             self.problems.lock().unwrap().push(format!("{notice}: {entry:?}"));
         }
         self.handled.send_replace(entries.len());
@@ -65,52 +71,64 @@ impl Book {
     /// A handler that writes into the book and takes a moment.
     pub(crate) fn handler(
         self: &Arc<Self>,
-    ) -> impl Fn(Delivery) -> futures::future::BoxFuture<'static, Outcome> + Send + Sync + Clone + 'static {
+    ) -> impl Fn(Delivery) -> BoxFuture<'static, Outcome> + Send + Sync + Clone + 'static {
+        self.handler_with("main", |_| Outcome::Done)
+    }
+
+    /// The same on this route, with an outcome of its own.
+    pub(crate) fn handler_with(
+        self: &Arc<Self>,
+        route: &'static str,
+        outcome: fn(&Delivery) -> Outcome,
+    ) -> impl Fn(Delivery) -> BoxFuture<'static, Outcome> + Send + Sync + Clone + 'static {
         let book = Arc::clone(self);
         move |delivery| {
             let book = Arc::clone(&book);
             Box::pin(async move {
-                let notice = format!("{} {}", delivery.kind().to_stored(), delivery.id());
-                book.begin(&notice, delivery.attempt());
+                let notice = format!("{route} {} {}", delivery.kind().to_stored(), delivery.id());
+                book.begin(&notice, &delivery);
                 for _ in 0..3 {
                     tokio::task::yield_now().await;
                 }
                 book.end(&notice);
-                Outcome::Done
+                outcome(&delivery)
             })
         }
     }
 
-    /// All of these have been handled, the store has nothing left, and lapses explain what came again.
+    /// All of these have been handled, and the store has nothing left.
     pub(crate) async fn closes(&self, stage: &Stage, notices: usize) {
         self.reached(notices).await;
-        let counters = eventually("everything to be settled", async || {
-            let stats = stage.namespace.stats().await.ok()?;
-            let is_over = stats.armed + stats.open == 0 && stats.routes.iter().all(|route| route.pending == 0);
-            is_over.then_some(stats.counters)
-        })
-        .await;
+        let counters = stage.settled().await;
         assert_eq!(self.entries.lock().unwrap().len(), notices);
-        assert_eq!(*self.problems.lock().unwrap(), [""; 0]);
         let repeats = self.repeats() as u64;
-        assert!(repeats <= counters.lapsed, "{repeats} repeats, and {} lapses: {counters:?}", counters.lapsed);
+        assert!(repeats <= counters.lapsed + counters.failed, "{repeats} repeats: {counters:?}");
         assert_eq!((counters.dead, counters.review, counters.quarantined), (0, 0, 0));
+    }
+
+    /// No notice was ever with two handlers, and what was repeated had been lost or was to be tried again, so often by the
+    /// workers' own word.
+    pub(crate) fn is_sound(&self, again: u64) {
+        assert_eq!(*self.problems.lock().unwrap(), [""; 0]);
+        let repeats = self.repeats();
+        assert!(repeats as u64 <= again, "{repeats} repeats, and {again} lost or failed");
     }
 }
 
 /// Arms so many deadlines as a raw client does, the first to expire in a moment and the last `spread_ms` later.
 pub(crate) async fn arm(server: &Server, stage: &Stage, deadlines: usize, spread_ms: i64) {
-    arm_more(server, stage, 0, deadlines, spread_ms).await;
+    arm_some(server, stage, 0..deadlines, 200, spread_ms).await;
 }
 
-/// The same for ids that are numbered from `first` on.
-pub(crate) async fn arm_more(server: &Server, stage: &Stage, first: usize, deadlines: usize, spread_ms: i64) {
-    let begin_ms = stage.now().await + 200;
+/// The same for ids of these numbers, the first to expire in `in_ms`.
+pub(crate) async fn arm_some(server: &Server, stage: &Stage, numbers: Range<usize>, in_ms: i64, spread_ms: i64) {
+    let begin_ms = stage.now().await + in_ms;
+    let deadlines = numbers.len();
     let mut zadd = redis::cmd("ZADD");
     zadd.arg(format!("{{fw:{}:0}}:exp", stage.namespace.name().unwrap()));
-    for i in 0..deadlines {
-        let (at, count) = (i64::try_from(i).unwrap(), i64::try_from(deadlines).unwrap());
-        zadd.arg(begin_ms + spread_ms * at / count).arg(format!("id {}", first + i));
+    for (at, number) in numbers.enumerate() {
+        let (at, count) = (i64::try_from(at).unwrap(), i64::try_from(deadlines).unwrap());
+        zadd.arg(begin_ms + spread_ms * at / count).arg(format!("id {number}"));
     }
     let added: usize = zadd.query_async(&mut server.connection().await).await.unwrap();
     assert_eq!(added, deadlines);

@@ -5,23 +5,14 @@ use std::{
     time::Duration,
 };
 
-use forewarn::store::{Counters, ParkedQuery, Shelf};
+use forewarn::store::{ParkedQuery, Shelf};
 
-use crate::book::{arm, arm_more};
+use crate::book::{arm, arm_some};
 use crate::chance::Chance;
 use crate::crew::Crew;
 use crate::diary::{Diary, Run};
-use crate::harness::{Server, eventually};
+use crate::harness::Server;
 use crate::stage::{Stage, lease};
-
-/// Nothing is left in the store; answers with its counters.
-async fn settled(stage: &Stage) -> Counters {
-    eventually("everything to be settled", async || {
-        let stats = stage.namespace.stats().await.unwrap();
-        (stats.armed + stats.open == 0 && stats.routes[0].pending == 0).then_some(stats.counters)
-    })
-    .await
-}
 
 #[tokio::test]
 async fn workers_killed_a_hundred_times_in_the_middle_of_cleanups_lose_none_and_repeat_only_what_was_cut_off() {
@@ -40,7 +31,7 @@ async fn workers_killed_a_hundred_times_in_the_middle_of_cleanups_lose_none_and_
     let mut in_the_middle = 0;
     while in_the_middle < KILLS {
         if armed <= in_the_middle * 8 {
-            arm_more(&server, &stage, armed, 80, 500).await;
+            arm_some(&server, &stage, armed..armed + 80, 200, 500).await;
             armed += 80;
         }
         chance.pause(Duration::from_millis(120)).await;
@@ -57,7 +48,7 @@ async fn workers_killed_a_hundred_times_in_the_middle_of_cleanups_lose_none_and_
         crew.start_with(&arguments);
     }
 
-    let counters = settled(&stage).await;
+    let counters = stage.settled().await;
     let mut notices: BTreeMap<String, Vec<Run>> = BTreeMap::new();
     diary.runs().into_iter().for_each(|run| notices.entry(run.id.clone()).or_default().push(run));
     assert_eq!(notices.len(), armed, "cleanups");
@@ -100,7 +91,7 @@ async fn a_notice_that_ends_its_worker_each_time_takes_no_other_along_into_the_d
                 assert!(!ended.success(), "{ended}");
                 crashes += 1;
             }
-            _ = settled(&stage) => break,
+            _ = stage.settled() => break,
         }
     }
     let page = stage.namespace.parked(Shelf::Dead, &ParkedQuery::default()).await.unwrap();

@@ -80,11 +80,6 @@ impl Crew {
         worker
     }
 
-    /// How many were started since the beginning.
-    pub(crate) fn started(&self) -> usize {
-        self.started
-    }
-
     /// The numbers of those that run.
     pub(crate) fn at_work(&self) -> Vec<usize> {
         self.members.keys().copied().collect()
@@ -118,11 +113,9 @@ impl Crew {
         assert!(status.success(), "{kill}");
     }
 
-    /// Waits until one has said this; answers with the line.
-    pub(crate) async fn says(&self, worker: usize, part: &str) -> String {
-        let has = |line: &String| line.contains(part);
-        let said = self.members[&worker].said.wait_until(part, |said| said.iter().any(has)).await;
-        said.into_iter().find(has).unwrap()
+    /// Waits until one has said enough.
+    pub(crate) async fn says(&self, worker: usize, what: &str, enough: impl Fn(&[String]) -> bool) -> Vec<String> {
+        self.members[&worker].said.wait_until(what, enough).await
     }
 
     pub(crate) async fn line(&mut self) -> Line {

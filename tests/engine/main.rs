@@ -4,6 +4,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod alive;
 mod book;
 #[cfg(feature = "cli")]
 mod chance;
@@ -15,9 +16,13 @@ mod crew;
 mod diary;
 mod drill;
 mod faulty_store;
+#[cfg(feature = "cli")]
+mod frozen;
+mod gap;
 mod lease;
 mod outage;
 mod outcome;
+mod proxy;
 mod stage;
 mod start;
 mod stop;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use forewarn::engine::{Happening, Loss, WorkerBuilder};
 use forewarn::model::{Failure, Id, LeadTime};
 use forewarn::store::redis::{RedisOptions, RedisStore};
-use forewarn::store::{DeadlineView, DropReason, Settled, Store};
+use forewarn::store::{Counters, DeadlineView, DropReason, Settled, Store};
 use forewarn::{Forewarn, Namespace, Settings, StopReport, Worker, WorkerError};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -70,6 +70,17 @@ impl Stage {
     pub(crate) async fn pass(&self, ms: i64) {
         let until = self.now().await + ms;
         harness::eventually("the store's clock", async || (self.now().await >= until).then_some(())).await;
+    }
+
+    /// Waits until nothing is armed, open or in a queue; answers with the counters.
+    pub(crate) async fn settled(&self) -> Counters {
+        harness::eventually("everything to be settled", async || {
+            // The server may be away for a moment.
+            let stats = self.namespace.stats().await.ok()?;
+            let is_over = stats.armed + stats.open == 0 && stats.routes.iter().all(|route| route.pending == 0);
+            is_over.then_some(stats.counters)
+        })
+        .await
     }
 
     pub(crate) async fn show(&self, id: &str) -> Option<DeadlineView> {

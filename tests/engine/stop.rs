@@ -1,10 +1,18 @@
 //! How a worker stops: what it finishes, gives back and reports.
 
+#[cfg(feature = "cli")]
+use std::collections::BTreeSet;
 use std::{future::pending, sync::Arc, time::Duration};
 
 use forewarn::{Delivery, Outcome, Settings};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
+#[cfg(feature = "cli")]
+use crate::book::arm;
+#[cfg(feature = "cli")]
+use crate::crew::Crew;
+#[cfg(feature = "cli")]
+use crate::diary::Diary;
 use crate::faulty_store::Fault;
 use crate::harness::{Inbox, Server};
 use crate::stage::{Running, Seen, Stage, failure};
@@ -63,6 +71,42 @@ async fn a_stop_finishes_what_ends_in_time_and_gives_back_the_rest() {
     attempts.sort();
     assert_eq!(attempts, [("obedient".to_owned(), 1), ("stubborn".to_owned(), 1)]);
     running.stop().await;
+}
+
+#[cfg(feature = "cli")]
+#[tokio::test]
+async fn fifty_in_flight_go_to_another_worker_at_once_when_theirs_is_told_to_end() {
+    let (server, diary) = (Server::start(), Diary::new());
+    let stage = Stage::on(&server, Settings::default()).await;
+    let mut crew = Crew::new(&server, &stage);
+    let command = diary.command("sleep 10");
+    let first = crew.start_with(&["--exec", &command, "--concurrency", "50", "--stop-timeout", "2s"]);
+    arm(&server, &stage, 50, 0).await;
+    let runs = diary.begun(50).await;
+    let second = crew.start_with(&["--concurrency", "50"]);
+    crew.says(second, "the start", |said| said.iter().any(|line| line.contains("working on route"))).await;
+
+    let begun = Instant::now();
+    let stopped = crew.stop(first).await;
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(stopped.contains("finished 0, gave back 50, lost 0"), "{stopped}");
+    let ended = Instant::now();
+    let mut ids = BTreeSet::new();
+    while ids.len() < 50 {
+        let (worker, event) = crew.line().await;
+        assert_eq!((worker, event["data"]["attempt"].as_u64()), (second, Some(1)), "{event}");
+        assert!(ids.insert(event["id"].as_str().unwrap().to_owned()), "twice: {event}");
+    }
+    assert!(ended.elapsed() < Duration::from_secs(2), "the lease of a minute is not waited for: {:?}", ended.elapsed());
+    assert_eq!(ids, runs.iter().map(|run| run.event_id.clone()).collect());
+    // Two are never at the same thing: the commands are gone with their worker.
+    for run in runs {
+        // One that is dead and that nobody has looked after yet has no command line any more.
+        let words = std::fs::read(format!("/proc/{}/cmdline", run.pid)).unwrap_or_default();
+        assert!(words.is_empty(), "{run:?} still runs");
+    }
+    let counters = stage.settled().await;
+    assert_eq!((counters.acked, counters.lapsed, counters.failed), (50, 0, 0), "{counters:?}");
 }
 
 #[tokio::test]
@@ -130,7 +174,7 @@ async fn a_stop_ends_although_the_store_is_gone() {
     stage.track("a", 10).await;
     started.wait_for(1).await;
     server.kill();
-    let begun = tokio::time::Instant::now();
+    let begun = Instant::now();
     let report = running.stop().await;
     assert_eq!((report.released, report.lost), (0, 1), "{report:?}");
     assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
@@ -140,7 +184,7 @@ async fn a_stop_ends_although_the_store_is_gone() {
 async fn an_idle_worker_stops_at_once() {
     let stage = Stage::new(Settings::default()).await;
     let running = Running::start(stage.builder().on_cleanup(|_| async {})).await;
-    let begun = tokio::time::Instant::now();
+    let begun = Instant::now();
     let report = running.stop().await;
     assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
     assert_eq!(report, forewarn::StopReport::default());
