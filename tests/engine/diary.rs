@@ -52,7 +52,7 @@ impl Diary {
         let (mut runs, mut known) = (Vec::<Run>::new(), BTreeMap::new());
         for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
             let fields: Vec<&str> = line.splitn(6, ' ').collect();
-            let [what, worker, pid, attempt, event_id, id] = fields[..] else { panic!("{line}") };
+            let [what, worker, pid, attempt, event_id, id]: [&str; 6] = fields.try_into().unwrap();
             let attempt: u32 = attempt.parse().unwrap();
             let hand_out = (event_id.to_owned(), attempt);
             if what == "end" {
