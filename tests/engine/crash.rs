@@ -6,12 +6,13 @@ use std::{
 };
 
 use forewarn::store::{ParkedQuery, Shelf};
+use tokio::process::Command;
 
 use crate::book::{arm, arm_some};
 use crate::chance::Chance;
 use crate::crew::Crew;
 use crate::diary::{Diary, Run};
-use crate::harness::Server;
+use crate::harness::{PATIENCE, Server};
 use crate::stage::{Stage, lease};
 
 #[tokio::test]
@@ -27,26 +28,34 @@ async fn workers_killed_a_hundred_times_in_the_middle_of_cleanups_lose_none_and_
     let arguments = ["--exec", &command, "--concurrency", "4"];
     (0..3).for_each(|_| _ = crew.start_with(&arguments));
 
-    let (mut killed, mut armed) = (BTreeSet::new(), 0);
-    let mut in_the_middle = 0;
-    while in_the_middle < KILLS {
-        if armed <= in_the_middle * 8 {
+    let (mut killed, mut armed, mut in_the_middle) = (BTreeSet::new(), 0, 0);
+    let mut kill_in_the_middle = async || {
+        let begun: BTreeSet<String> = diary.runs().into_iter().map(|run| run.event_id).collect();
+        if armed < begun.len() + 60 {
             arm_some(&server, &stage, armed..armed + 80, 200, 500).await;
             armed += 80;
         }
         chance.pause(Duration::from_millis(120)).await;
-        let running: BTreeSet<usize> = unfinished(&diary.runs()).into_iter().collect();
-        let at_work: Vec<usize> = crew.at_work().into_iter().filter(|worker| running.contains(worker)).collect();
+        let running = diary.unfinished();
+        let at_work: Vec<usize> = crew.at_work().into_iter().filter(|worker| running.contains_key(worker)).collect();
         if at_work.is_empty() {
-            continue;
+            return false;
         }
         let worker = chance.pick(&at_work);
         crew.kill(worker).await;
         killed.insert(worker);
-        // A command outlives its worker, and writes down its end later; one that has ended already was not cut off.
-        in_the_middle += usize::from(unfinished(&diary.runs()).contains(&worker));
         crew.start_with(&arguments);
-    }
+        // What it had begun ends with it, in the middle, unless it has just come to its end.
+        let Some(cut_off) = diary.unfinished().remove(&worker) else { return false };
+        end_groups(&cut_off).await;
+        true
+    };
+    let killing = async {
+        while in_the_middle < KILLS {
+            in_the_middle += usize::from(kill_in_the_middle().await);
+        }
+    };
+    tokio::time::timeout(PATIENCE * 3, killing).await.unwrap();
 
     let counters = stage.settled().await;
     let mut notices: BTreeMap<String, Vec<Run>> = BTreeMap::new();
@@ -68,9 +77,11 @@ async fn workers_killed_a_hundred_times_in_the_middle_of_cleanups_lose_none_and_
     assert_eq!((counters.dead, counters.failed), (0, 0), "{counters:?}");
 }
 
-/// The workers of runs that have not come to their end.
-fn unfinished(runs: &[Run]) -> Vec<usize> {
-    runs.iter().filter(|run| !run.has_ended).map(|run| run.worker).collect()
+/// Ends commands with all that they have started.
+async fn end_groups(commands: &[Run]) {
+    let groups: String = commands.iter().map(|run| format!(" -{}", run.pid)).collect();
+    // One that has ended meanwhile is none to end.
+    Command::new("sh").args(["-c", &format!("kill -KILL -- {groups} 2>&-")]).status().await.unwrap();
 }
 
 #[tokio::test]

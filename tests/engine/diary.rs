@@ -74,6 +74,15 @@ impl Diary {
         runs
     }
 
+    /// The runs that have not come to their end, by their workers.
+    pub(crate) fn unfinished(&self) -> BTreeMap<usize, Vec<Run>> {
+        let mut unfinished = BTreeMap::<usize, Vec<Run>>::new();
+        for run in self.runs().into_iter().filter(|run| !run.has_ended) {
+            unfinished.entry(run.worker).or_default().push(run);
+        }
+        unfinished
+    }
+
     /// Waits until so many runs have begun.
     pub(crate) async fn begun(&self, runs: usize) -> Vec<Run> {
         eventually(&format!("{runs} runs to begin"), async || Some(self.runs()).filter(|all| all.len() >= runs)).await
