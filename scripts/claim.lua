@@ -74,10 +74,10 @@ end
 local due_limit, cleanup_limit = '(' .. text(now + 1), text(now - grace_ms)
 if keyed then cleanup_limit = '(' .. cleanup_limit end     -- W4: at the very instant the key is still there
 if low_unsorted > 0 then cleanup_limit = '0' end           -- quarantine still holding some back: only what stands before them
-local seen, foreign
+local seen, confirmed, foreign
 if keyed and limit > 0 then
   read_sizes_once()
-  seen, foreign = keyed.look_at_due(queue, limit, due_limit, sweeps_cleanups and cleanup_limit, sweeps_reminders)
+  seen, confirmed, foreign = keyed.look_at_due(queue, limit, due_limit, sweeps_cleanups and cleanup_limit, sweeps_reminders)
   quarantined = quarantined + foreign
 end
 -- How many of the swept may be taken: those that were seen, up to the first that was not.
@@ -161,11 +161,14 @@ if share[1] > 0 then
   local found = call('ZRANGEBYSCORE', queue, '-inf', due_limit, 'WITHSCORES', 'LIMIT', 0, share[1])
   local waiting, ids, fields = {}, {}, {}
   for j = 1, #found, 2 do
-    local item = { notice = found[j], score = tonumber(found[j + 1]) }
-    item.kind, item.e, item.id = split(item.notice)
-    waiting[#waiting + 1] = item
-    ids[#ids + 1] = item.id
-    fields[#fields + 1] = name .. ':' .. item.notice
+    if confirmed and not confirmed[found[j]] then is_held_back = true
+    else
+      local item = { notice = found[j], score = tonumber(found[j + 1]) }
+      item.kind, item.e, item.id = split(item.notice)
+      waiting[#waiting + 1] = item
+      ids[#ids + 1] = item.id
+      fields[#fields + 1] = name .. ':' .. item.notice
+    end
   end
   local armed, entries = read_all('ZMSCORE', exp, ids), read_all('HMGET', open, ids)
   local stored = fail_size > 0 and read_all('HMGET', fail, fields) or {}

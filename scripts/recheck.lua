@@ -13,7 +13,7 @@ local claims = read_tokens(route, tokens)
 for k = 1, #claims do
   local claim = claims[k]
   local state = claim.is_current and claim_state(claim)
-  if keyed and state == 'ok' and not keyed.confirms(claim.notice, claim.id, claim.n, claim.armed, claim.entry) then state = 'superseded' end
+  if keyed and state == 'ok' and not keyed.confirms(claim.notice, claim.id, claim.armed, claim.entry) then state = 'superseded' end
   if not claim.is_current then answers[k] = 'stale'
   elseif state ~= 'ok' then answers[k] = drop(route, claim, state)
   else answers[k] = 'current' end

@@ -1,5 +1,6 @@
 -- Looks again at the keys of the armed ids inside the largest lead: a key that was renewed after a lead had spoken may cross
--- that lead again before its score comes up. One pass an interval, by whichever caller comes first.
+-- that lead again before its score comes up. And of those in their grace time, whose cleanup may not be due for long yet. One
+-- pass an interval, by whichever caller comes first.
 --
 -- ARGV[A + 1]  interval_ms
 -- ARGV[A + 2]  limit        at most this many ids a call
@@ -16,11 +17,12 @@ if stored then begins, score, member = stored:match('^(%S+) ?(%S*) ?(.*)$') end
 begins, score = tonumber(begins or nil), tonumber(score or nil)
 if begins and begins > now + interval_ms then begins = nil end                 -- the clock stepped back
 if begins and not score and begins > now then return { 'ok', begins - now } end
-if lead_count == 0 then return { 'ok', interval_ms } end
-if not score or score < now then score, member = now, nil end
+if lead_count == 0 and grace_ms == 0 then return { 'ok', interval_ms } end
+local low, high = now - grace_ms - 1, now + (lead_count > 0 and leads[lead_count].ms or 0)
+if not score or score < low then score, member = low, nil end
 if not (begins and begins > now) then begins = now + interval_ms end
 save_rewound()
-local first, count = rank_after(score, member), count_upto(now + leads[lead_count].ms)
+local first, count = rank_after(score, member), count_upto(high)
 local found = count > first and call('ZRANGE', exp, first, min(count, first + limit) - 1, 'WITHSCORES') or {}
 for j = 1, #found, 2 do
   local id = found[j]

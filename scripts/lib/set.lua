@@ -9,7 +9,8 @@ local function set_deadlines(mode, first)
     local id, e_text, bytes = ids[k], ARGV[first + 3 * k - 2], ARGV[first + 3 * k - 1]
     local old_text = seen[id] or canonical(scores[k])
     local e, old = tonumber(e_text), old_text and tonumber(old_text)
-    local overdue = old and old + grace_ms <= now          -- and no worker has swept it yet
+    -- No worker has swept it yet. A key is still there at its very expiry.
+    local overdue = old and (old + grace_ms < now or not keyed and old + grace_ms == now)
     local living = old and not overdue
     if mode == 'renew' and overdue then                    -- W9: an operator pauses cleanups to save people
       if paused == nil then paused = call('HEXISTS', meta, 'paused:cleanups') == 1 end

@@ -66,16 +66,65 @@ fn the_documented_event_ids_are_those_of_the_documented_events() {
     }
 }
 
+/// Gives the documented rights, those of the lines that are wanted.
+fn grant(server: &Server, is_wanted: impl Fn(&str) -> bool) {
+    let text = document("docs/operations.md");
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("ACL SETUSER ") && is_wanted(line)).collect();
+    assert!(!lines.is_empty(), "no such line");
+    for line in lines {
+        let mut words = line.split_whitespace();
+        let mut command = redis::cmd(words.next().unwrap());
+        command.arg(words.collect::<Vec<_>>()).exec(&mut server.blocking_connection()).unwrap();
+    }
+}
+
+#[test]
+fn the_documented_rights_are_enough_for_ids_that_are_keys_and_what_lacks_is_told() {
+    let server = Server::start();
+    grant(&server, |line| line.contains(" on "));
+    let url = format!("redis://forewarn:PASSWORD@127.0.0.1:{}", server.port());
+    let place = Place { url, namespace: "session".to_owned() };
+    let settings = ["--remind", "10m", "--late", "fire", "--key", "user_session:*"];
+    place.apply(&settings).done();
+    let mut owner = server.blocking_connection();
+    let mut arm = |id: &str, in_ms: i64| {
+        let set = redis::cmd("SET").arg(id).arg("data").arg("PX").arg(in_ms).exec(&mut owner);
+        set.unwrap();
+        let at: i64 = redis::cmd("PEXPIRETIME").arg(id).query(&mut owner).unwrap();
+        redis::cmd("ZADD").arg("{fw:session:0}:exp").arg(at).arg(id).exec(&mut owner).unwrap();
+    };
+    arm("user_session:a", 300_000);
+    let work = place.start(&["work", "NS"]);
+    work.says("%R~");
+    grant(&server, |line| line.contains("%R~"));
+    let reminder: Value = serde_json::from_str(&work.line()).unwrap();
+    assert_eq!((&reminder["type"], &reminder["subject"]), (&"forewarn.reminder".into(), &"user_session:a".into()));
+    work.signal("TERM");
+    assert_eq!(work.end().code, 0);
+
+    place.apply(&[&settings[..], &["--manage-keys"]].concat()).done();
+    let commands: [&[&str]; 5] = [
+        &["track", "NS", "user_session:a", "--in", "1h"],
+        &["renew", "NS", "user_session:a", "--in", "2h"],
+        &["track", "NS", "user_session:b", "--in", "1h", "--replaces", "user_session:a"],
+        &["expire", "NS", "user_session:b"],
+        &["remove", "NS", "user_session:b"],
+    ];
+    arm("user_session:b", 7_200_000);
+    for words in commands {
+        let told = place.run(words).failed();
+        assert!(told.contains("+pexpireat +unlink"), "{words:?}: {told}");
+    }
+    grant(&server, |line| line.contains(" ~user_session"));
+    for words in commands {
+        place.run(words).done();
+    }
+}
+
 #[test]
 fn the_documented_rights_are_enough() {
     let server = Server::start();
-    let text = document("docs/operations.md");
-    let mut connection = server.blocking_connection();
-    for user in text.lines().filter(|line| line.starts_with("ACL SETUSER ")) {
-        let mut words = user.split_whitespace();
-        let mut command = redis::cmd(words.next().unwrap());
-        command.arg(words.collect::<Vec<_>>()).exec(&mut connection).unwrap();
-    }
+    grant(&server, |line| line.contains(" on "));
     let url = |user: &str| format!("redis://{user}:PASSWORD@127.0.0.1:{}", server.port());
     let place = Place { url: url("forewarn"), namespace: "session".to_owned() };
     place.apply(&["--remind", "10m"]).done();

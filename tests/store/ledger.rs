@@ -52,6 +52,7 @@ pub(crate) struct Ledger {
     requeued: BTreeSet<(Notice, String)>,
     /// The clock went back beyond the tolerance: repeats are allowed.
     pub(crate) repeats_allowed: bool,
+    has_stepped_back: bool,
 }
 
 impl Ledger {
@@ -74,11 +75,12 @@ impl Ledger {
 
     fn voice(&mut self, model: &Model, id: &[u8], e: Score, old: Option<Score>, lead: i64, hand: Hand) -> Voice {
         let rest = |e: Score| e.value() - model.now as f64;
+        if rest(e) > lead as f64 {
+            // A clock that steps back a little may lose what a raw client sets meanwhile.
+            return if hand == Hand::Raw && self.has_stepped_back { Voice::Either } else { Voice::Must };
+        }
         if hand == Hand::Raw {
             return Voice::Either;
-        }
-        if rest(e) > lead as f64 {
-            return Voice::Must;
         }
         let is_tightest = rest(e) > model.rules.next_smaller(lead) as f64;
         match model.rules.late {
@@ -131,6 +133,7 @@ impl Ledger {
 
     /// The clock went back: within the tolerance nothing is said twice.
     pub(crate) fn note_step_back(&mut self, beyond_tolerance: bool) {
+        self.has_stepped_back = true;
         if beyond_tolerance {
             self.repeats_allowed = true;
             self.note_change();
@@ -158,7 +161,7 @@ impl Ledger {
                     return Err(format!("I2: {notice:?} spoke twice on {route} for one set"));
                 }
             }
-            Kind::Expired | Kind::Ended => {
+            Kind::Expired | Kind::Ended | Kind::Gone => {
                 // The same expiry set again is another life and the same notice.
                 let life = self.last.get(&notice.id).copied().unwrap_or_default();
                 if self.cleaned.insert(place, life) == Some(life) && !may_repeat {

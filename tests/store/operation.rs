@@ -4,6 +4,7 @@ use forewarn::model::{Late, Mode};
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
 use crate::model::Place;
+use crate::words::Keyed;
 
 /// Ids whose bytes sort differently in other locales, some the beginning of others.
 pub(crate) const IDS: [&[u8]; 11] = [b"a", b"a ", b"a:B", b"B", b"_", b"-", b"~", b"~~", b"\xE9", b"\xFF", b"\xFF\xFF"];
@@ -16,6 +17,9 @@ pub(crate) const LEADS: [&[i64]; 7] = [&[4, 10], &[10], &[4], &[4, 7, 10], &[7],
 
 /// The instant at which every history begins.
 pub(crate) const START: i64 = 1_000_000_000_000;
+
+/// How much later those of key-backed ids begin: in 2096, so that the server itself expires no key.
+pub(crate) const FAR: i64 = 3_000_000_000_000;
 
 /// The clock tolerance of every history.
 pub(crate) const TOLERANCE: i64 = 5;
@@ -115,6 +119,29 @@ pub(crate) enum Op {
         cleanups: bool,
         paused: bool,
     },
+    /// The owner of a key writes it; without an expiry where none is given.
+    KeySet {
+        id: u8,
+        ttl: Option<i64>,
+    },
+    KeyDelete {
+        id: u8,
+    },
+    /// The owner writes the key and, as a raw client, its deadline.
+    KeyArm {
+        id: u8,
+        ttl: i64,
+    },
+    /// The owner does so with the first keys, one as the other.
+    KeyFew {
+        ttl: i64,
+        arms: bool,
+    },
+    /// A raw client writes the very expiry of the key.
+    RawTrue {
+        id: u8,
+    },
+    Resync,
     Requeue {
         place: Place,
         pick: u8,
@@ -151,6 +178,7 @@ pub(crate) struct Case {
     pub(crate) max_deliveries: u32,
     /// (reminders, cleanups, only this lead) of `main` and `mail`.
     pub(crate) routes: Vec<(bool, bool, Option<i64>)>,
+    pub(crate) keyed: Option<Keyed>,
 }
 
 impl Default for Case {
@@ -165,7 +193,15 @@ impl Default for Case {
             cleanup: true,
             max_deliveries: 10,
             routes: vec![(true, true, None)],
+            keyed: None,
         }
+    }
+}
+
+impl Case {
+    /// The instant at which its histories begin.
+    pub(crate) fn begins_at(&self) -> i64 {
+        if self.keyed.is_some() { START + FAR } else { START }
     }
 }
 
@@ -180,9 +216,13 @@ pub(crate) struct Mix {
     pub(crate) raw: bool,
     /// Raw clients write what is no expiry in whole milliseconds.
     pub(crate) odd: bool,
+    /// The ids are keys, whose owner writes them.
+    pub(crate) keys: bool,
+    /// Commands act on the keys, too.
+    pub(crate) manages: bool,
 }
 
-pub(crate) fn cases() -> impl Strategy<Value = Case> {
+pub(crate) fn cases(mix: Mix) -> impl Strategy<Value = Case> {
     let routes = prop_oneof![
         3 => Just(vec![(true, true, None)]),
         2 => Just(vec![(true, true, None), (true, true, None)]),
@@ -194,8 +234,11 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
     let shards = prop_oneof![4 => Just(1), 1 => Just(3)];
     let leads = prop_oneof![6 => Just(0u8), 1 => Just(1), 1 => Just(3), 1 => Just(6)];
     let cleanup = prop_oneof![9 => Just(true), 1 => Just(false)];
-    (late, select(vec![0, 0, 3]), any::<bool>(), min_repeat, shards, leads, cleanup, select(vec![2, 3, 10]), routes)
-        .prop_map(|(late, grace, delivers, min_repeat, shards, leads, cleanup, max_deliveries, routes)| Case {
+    let keyed = (prop::bool::weighted(0.2), prop::bool::weighted(0.3))
+        .prop_map(move |(drops, has_pattern)| mix.keys.then_some(Keyed { manages: mix.manages, drops, has_pattern }));
+    let rest = (cleanup, select(vec![2, 3, 10]), routes, keyed);
+    (late, select(vec![0, 0, 3]), any::<bool>(), min_repeat, shards, leads, rest).prop_map(
+        |(late, grace, delivers, min_repeat, shards, leads, (cleanup, max_deliveries, routes, keyed))| Case {
             late,
             grace,
             delivers,
@@ -205,11 +248,13 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
             cleanup,
             max_deliveries,
             routes,
-        })
+            keyed,
+        },
+    )
 }
 
 pub(crate) fn histories(mix: Mix) -> impl Strategy<Value = (Case, Vec<Op>)> {
-    (cases(), vec(ops(mix), 1..60))
+    (cases(mix), vec(ops(mix), 1..60))
 }
 
 fn id() -> impl Strategy<Value = u8> {
@@ -268,10 +313,9 @@ fn odd_score() -> impl Strategy<Value = f64> {
     prop_oneof![2 => near, 3 => fraction, 3 => strange]
 }
 
-fn ops(mix: Mix) -> BoxedStrategy<Op> {
+fn commands() -> Vec<(u32, BoxedStrategy<Op>)> {
     let entries = || vec((id(), ttl()), 1..5);
-    let limit = prop_oneof![2 => Just(1u32), 2 => Just(3), 4 => Just(100), 1 => Just(0)];
-    let mut choices: Vec<(u32, BoxedStrategy<Op>)> = vec![
+    vec![
         (
             14,
             (mode(), id(), ttl(), payload())
@@ -290,7 +334,12 @@ fn ops(mix: Mix) -> BoxedStrategy<Op> {
         (3, entries().prop_map(|entries| Op::RenewMany { entries }).boxed()),
         (4, id().prop_map(|id| Op::Remove { id }).boxed()),
         (4, id().prop_map(|id| Op::Expire { id }).boxed()),
-        (2, (id(), 1i64..25).prop_map(|(id, period)| Op::Every { id, period }).boxed()),
+    ]
+}
+
+fn ops(mix: Mix) -> BoxedStrategy<Op> {
+    let limit = prop_oneof![2 => Just(1u32), 2 => Just(3), 4 => Just(100), 1 => Just(0)];
+    let mut choices: Vec<(u32, BoxedStrategy<Op>)> = vec![
         (26, (0u8..3, limit, 1i64..10).prop_map(|(route, limit, lease)| Op::Claim { route, limit, lease }).boxed()),
         (
             14,
@@ -305,6 +354,21 @@ fn ops(mix: Mix) -> BoxedStrategy<Op> {
         (2, (place(), any::<u8>()).prop_map(|(place, pick)| Op::Requeue { place, pick }).boxed()),
         (1, (place(), any::<u8>()).prop_map(|(place, pick)| Op::Discard { place, pick }).boxed()),
     ];
+    if !mix.keys || mix.manages {
+        choices.extend(commands());
+    }
+    if !mix.keys {
+        choices.push((2, (id(), 1i64..25).prop_map(|(id, period)| Op::Every { id, period }).boxed()));
+    }
+    if mix.keys {
+        choices.push((16, (id(), ttl()).prop_map(|(id, ttl)| Op::KeyArm { id, ttl }).boxed()));
+        let ttl_or_none = prop_oneof![8 => ttl().prop_map(Some), 1 => Just(None)];
+        choices.push((22, (id(), ttl_or_none).prop_map(|(id, ttl)| Op::KeySet { id, ttl }).boxed()));
+        choices.push((6, (ttl(), any::<bool>()).prop_map(|(ttl, arms)| Op::KeyFew { ttl, arms }).boxed()));
+        choices.push((6, id().prop_map(|id| Op::KeyDelete { id }).boxed()));
+        choices.push((4, id().prop_map(|id| Op::RawTrue { id }).boxed()));
+        choices.push((6, Just(Op::Resync).boxed()));
+    }
     if mix.raw {
         choices.push((10, (id(), ttl()).prop_map(|(id, ttl)| Op::RawSet { id, ttl }).boxed()));
         choices.push((4, id().prop_map(|id| Op::RawRemove { id }).boxed()));

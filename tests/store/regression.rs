@@ -89,3 +89,10 @@ async fn what_a_paused_route_puts_off_comes_after_the_pause() {
     let ops = [pause(true), Op::RawSet { id: 0, ttl: 1 }, claim(1), claim(1), pause(false), claim(1)];
     replay(Case::default(), &ops).await;
 }
+
+#[tokio::test]
+async fn a_claim_that_gives_a_notice_up_may_hand_it_out_for_another_life() {
+    let life = Op::RawSet { id: 1, ttl: 0 };
+    let ops = [life, claim(1), Op::Forward { ms: 1 }, claim(1), Op::Forward { ms: 1 }, Op::RawSet { id: 1, ttl: -2 }];
+    replay(Case { delivers: true, max_deliveries: 2, ..Case::default() }, &ops).await;
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::model::{Open, Place, Record, Stored};
+use crate::model::{Looked, Open, Place, Record, Stored};
 use crate::words::{Bytes, Frontier, Notice, Score};
 
 /// Time, n and c of a delivery, as its score holds them.
@@ -24,6 +24,9 @@ pub(crate) struct Snapshot {
     pub(crate) parked: BTreeMap<(Place, String, Notice), Stored>,
     pub(crate) every: BTreeMap<Bytes, i64>,
     pub(crate) bad: BTreeMap<Bytes, Score>,
+    /// The keys behind key-backed ids, and what was found at them.
+    pub(crate) keys: BTreeMap<Bytes, Option<i64>>,
+    pub(crate) looked: Looked,
     /// The claim counter of each shard.
     pub(crate) claims: BTreeMap<u16, i64>,
     /// Until when each route of each shard is known to sleep.

@@ -79,6 +79,8 @@ pub(crate) enum Kind {
     Reminder(i64),
     Expired,
     Ended,
+    /// The key behind the id vanished early.
+    Gone,
 }
 
 impl Kind {
@@ -91,6 +93,7 @@ impl Kind {
             Self::Reminder(lead) => lead.to_string(),
             Self::Expired => "0".to_owned(),
             Self::Ended => "0x".to_owned(),
+            Self::Gone => "0g".to_owned(),
         }
     }
 
@@ -98,6 +101,7 @@ impl Kind {
         match text {
             "0" => Some(Self::Expired),
             "0x" => Some(Self::Ended),
+            "0g" => Some(Self::Gone),
             lead => lead.parse().ok().map(Self::Reminder),
         }
     }
@@ -208,6 +212,19 @@ pub(crate) struct Rules {
     pub(crate) tolerance: i64,
     pub(crate) max_deliveries: u32,
     pub(crate) shards: u16,
+    /// Each id is a key, whose own expiry is the truth.
+    pub(crate) keyed: Option<Keyed>,
+}
+
+/// What is set for key-backed ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Keyed {
+    /// `manage_keys`
+    pub(crate) manages: bool,
+    /// `on_gone = "drop"`
+    pub(crate) drops: bool,
+    /// Only keys that do not begin with `~` may be ids.
+    pub(crate) has_pattern: bool,
 }
 
 impl Rules {
@@ -239,7 +256,7 @@ impl Lane {
     pub(crate) fn wants(&self, kind: Kind, rules: &Rules) -> bool {
         match kind {
             Kind::Reminder(lead) => self.reminders && (self.leads.is_empty() || self.leads.contains(&lead)),
-            Kind::Expired | Kind::Ended => self.cleanups && rules.cleanup,
+            Kind::Expired | Kind::Ended | Kind::Gone => self.cleanups && rules.cleanup,
         }
     }
 }

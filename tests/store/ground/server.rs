@@ -203,6 +203,14 @@ impl Snapshot {
             let field = text(&field);
             if field == "claims" {
                 self.claims.insert(shard, text(&value).parse().expect("a counter"));
+            } else if let Some(what) = field.strip_prefix("count:") {
+                let count: i64 = text(&value).parse().expect("a counter");
+                match what {
+                    "resynced" => self.looked.resynced += count,
+                    "persisted" => self.looked.persisted += count,
+                    "gone" => self.looked.gone += count,
+                    _ => {}
+                }
             } else if let Some(route) = field.strip_prefix("wake-at:") {
                 self.wake_at.insert((shard, route.to_owned()), text(&value).parse().expect("an instant"));
             }

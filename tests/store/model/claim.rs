@@ -15,10 +15,10 @@ const SUSPECTS: usize = 8;
 
 /// One claim as it is followed.
 pub(super) struct Taking<'a> {
-    lane: Lane,
+    pub(super) lane: Lane,
     lease: i64,
     reply: &'a Claims,
-    after: &'a Snapshot,
+    pub(super) after: &'a Snapshot,
     handed: BTreeMap<Notice, &'a Claim>,
     dropped: BTreeMap<&'static str, u64>,
     lapsed: u64,
@@ -54,6 +54,7 @@ impl Model {
         let stored = self.frontiers.clone();
         self.ride_out_clock_step(None);
         self.quarantine(&mut taking);
+        self.look_for_claim(&taking)?;
         let reminders = self.swept_reminders(&taking, &stored)?;
         let ended = self.swept_lives(&taking)?;
         self.take_from_queue(&mut taking)?;
@@ -84,7 +85,10 @@ impl Model {
     /// Ids whose score cannot be an expiry leave `exp` for `bad`.
     fn quarantine(&mut self, taking: &mut Taking<'_>) {
         for (id, score) in self.armed.clone() {
-            if score.is_odd() && !taking.after.armed.contains_key(&id) && taking.after.bad.contains_key(&id) {
+            if (score.is_odd() || self.is_foreign(&id))
+                && !taking.after.armed.contains_key(&id)
+                && taking.after.bad.contains_key(&id)
+            {
                 self.armed.remove(&id);
                 self.bad.insert(id, score);
                 taking.quarantined += 1;
@@ -139,7 +143,7 @@ impl Model {
             if now_armed == Some(*e) {
                 continue;
             }
-            if !self.is_over(*e) || self.stopped.cleanups {
+            if !self.is_over(*e) || self.stopped.cleanups || self.keys.contains_key(id) {
                 return Err(format!("I4: {} was disarmed at {} with e {e:?}", id.escape_ascii(), self.now));
             }
             let next = self.every.get(id).map(|period| {
@@ -171,6 +175,9 @@ impl Model {
             let untouched = left(&notice) == Some((delivery.at, delivery.n, delivery.c));
             let is_suspect = delivery.c > 0 && delivery.n >= 2;
             let shard = shard_of(&notice.id, self.rules.shards);
+            let lapses = self.records.get(&(route.clone(), notice.clone())).map_or(0, |record| record.lapses);
+            // A new life with the same expiry may be swept by the very claim that gives this one up.
+            let is_given_up = delivery.c > 0 && lapses + 1 >= self.rules.max_deliveries;
             if let Err(reason) = state {
                 if untouched {
                     continue;
@@ -182,7 +189,7 @@ impl Model {
                     let queue = self.queues.entry(route.clone()).or_default();
                     queue.insert(notice, Delivery { at: self.now + DEFERRED, put_off: true, ..delivery });
                 }
-            } else if let Some(claim) = taking.handed.remove(&notice) {
+            } else if !is_given_up && let Some(claim) = taking.handed.remove(&notice) {
                 *suspects.entry(shard).or_default() += usize::from(is_suspect);
                 self.hand_out_again(taking, claim, &notice, &delivery)?;
             } else if untouched {
@@ -226,7 +233,7 @@ impl Model {
         let record = self.records.get(&place).cloned().unwrap_or_default();
         let natural = match notice.kind {
             Kind::Reminder(lead) => notice.e.floor() - lead,
-            Kind::Expired | Kind::Ended => notice.e.floor() + self.rules.grace,
+            Kind::Expired | Kind::Ended | Kind::Gone => notice.e.floor() + self.rules.grace,
         };
         let told = (claim.due_at_ms, claim.on_set);
         let known = told == (delivery.due_at, delivery.on_set)
@@ -315,6 +322,7 @@ impl Model {
                 return Err(format!("I1: {notice:?} was handed out with {rest} ms left"));
             }
         }
+        self.check_key(notice, expected.n)?;
         let (n, c, _) = parse_token(claim.token.as_bytes()).ok_or("odd token")?;
         if n != expected.n || c == 0 {
             return Err(format!("I5: {:?} should carry n = {}", claim.token, expected.n));

@@ -35,6 +35,10 @@ impl Model {
         let until: BTreeMap<_, _> = self.crossed.iter().filter(|(_, until)| **until > self.now).collect();
         let found: BTreeMap<_, _> = store.crossed.iter().filter(|(_, until)| **until > self.now).collect();
         differ(&mut wrong, "crossed", &until, &found);
+        differ(&mut wrong, "the keys", &self.keys, &store.keys);
+        if self.looked != store.looked {
+            wrong.push(format!("{:?} is counted, not {:?}", store.looked, self.looked));
+        }
         self.compare_marks(store, &mut wrong);
         if self.frontiers != store.frontiers {
             differ(&mut wrong, "cur", &self.frontiers, &store.frontiers);

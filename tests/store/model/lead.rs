@@ -11,6 +11,11 @@ impl Model {
     /// The score of an id becomes `e` by a script; `old` is what it was.
     pub(super) fn set_leads(&mut self, id: &[u8], e: Score, old: Option<Score>) {
         let living = old.filter(|old| self.rest(*old) > 0.0);
+        self.set_leads_of(id, e, old, living);
+    }
+
+    /// The same, told whether the life goes on: `living` is `old` or nothing.
+    pub(super) fn set_leads_of(&mut self, id: &[u8], e: Score, old: Option<Score>, living: Option<Score>) {
         let mut covered = self.rest(e) <= 0.0;
         for lead in self.rules.leads.clone() {
             let kind = Kind::Reminder(lead);

@@ -7,12 +7,15 @@
 mod claim;
 mod compare;
 mod configure;
+mod keyed;
 mod lead;
 mod next;
 mod set;
 mod settle;
 
 use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) use keyed::{Looked, RECHECK};
 
 use crate::words::{Bytes, Frontier, Kind, Lane, Notice, Rules, Score, Stopped, shard_of};
 
@@ -104,6 +107,11 @@ pub(crate) struct Model {
     pub(crate) parked: BTreeMap<(Place, String, Notice), Stored>,
     pub(crate) every: BTreeMap<Bytes, i64>,
     pub(crate) bad: BTreeMap<Bytes, Score>,
+    /// The keys behind key-backed ids: when each expires, if it does.
+    pub(crate) keys: BTreeMap<Bytes, Option<i64>>,
+    pub(crate) looked: Looked,
+    /// When the keys inside the largest lead are to be looked at again.
+    next_pass: Option<i64>,
 }
 
 impl Model {
@@ -126,6 +134,9 @@ impl Model {
             parked: BTreeMap::new(),
             every: BTreeMap::new(),
             bad: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            looked: Looked::default(),
+            next_pass: None,
         }
     }
 
@@ -147,7 +158,7 @@ impl Model {
     pub(crate) fn hands_out(&self, lane: &Lane, kind: Kind) -> bool {
         match kind {
             Kind::Reminder(_) => !self.stopped.reminders && !lane.paused.reminders,
-            Kind::Expired | Kind::Ended => !self.stopped.cleanups && !lane.paused.cleanups,
+            Kind::Expired | Kind::Ended | Kind::Gone => !self.stopped.cleanups && !lane.paused.cleanups,
         }
     }
 
@@ -162,7 +173,13 @@ impl Model {
 
     /// W4: expiry and grace have passed.
     pub(crate) fn is_over(&self, e: Score) -> bool {
-        e.value() + self.rules.grace as f64 <= self.now as f64
+        self.ends_at(e) <= self.now
+    }
+
+    /// When the cleanup of (id, e) comes. A key is still there at its very expiry (K1).
+    fn ends_at(&self, e: Score) -> i64 {
+        let end = e.value() + self.rules.grace as f64;
+        if self.rules.keyed.is_some() { end.floor() as i64 + 1 } else { end.ceil() as i64 }
     }
 
     pub(crate) fn frontier(&self, lead: i64, id: &[u8]) -> Frontier {
@@ -201,7 +218,7 @@ impl Model {
                     Ok(())
                 }
             }
-            Kind::Expired | Kind::Ended => {
+            Kind::Expired | Kind::Ended | Kind::Gone => {
                 let named = self.open.get(&notice.id).filter(|open| open.names(notice));
                 let holds = self.rules.delivers || named.is_some_and(|open| armed.is_none() || open.recurs);
                 if holds { Ok(()) } else { Err("superseded") }

@@ -80,7 +80,7 @@ impl Model {
     fn next_event(&self, lane: &Lane) -> Option<i64> {
         let queued = self.queues.get(&lane.name).into_iter().flatten().map(|(_, delivery)| delivery.at);
         let ends = self.armed.values().filter(|_| !self.stopped.cleanups);
-        let ends = ends.map(|e| (e.value() + self.rules.grace as f64).ceil() as i64);
+        let ends = ends.map(|e| self.ends_at(*e));
         let crossings = self.rules.leads.iter().flat_map(|lead| {
             let ahead = self.armed.iter().filter(|(id, e)| {
                 !self.stopped.reminders && !self.is_inside(**e, *lead) && !self.is_swept(*lead, **e, id)
@@ -103,10 +103,7 @@ impl Model {
         for (id, e) in self.armed.iter().filter(|(id, e)| counts(id) && !e.is_odd()) {
             let end = Kind::Expired;
             if !self.stopped.cleanups && self.hands_out(lane, end) && lane.wants(end, &self.rules) {
-                events.push((
-                    (e.value() + self.rules.grace as f64).ceil() as i64,
-                    format!("{:?}", Notice::new(end, *e, id)),
-                ));
+                events.push((self.ends_at(*e), format!("{:?}", Notice::new(end, *e, id))));
             }
             for lead in self.rules.leads.iter().copied() {
                 let kind = Kind::Reminder(lead);

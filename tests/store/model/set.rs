@@ -9,6 +9,10 @@ use crate::words::{Bytes, Frontier, Kind, Score, shard_of};
 impl Model {
     pub(crate) fn track(&mut self, mode: Mode, id: &[u8], e: i64, payload: Option<&[u8]>) -> Tracked {
         self.ride_out_clock_step(Some(shard_of(id, self.rules.shards)));
+        self.look(id);
+        if self.is_keyless(id) {
+            return Tracked::NoKey;
+        }
         let (e, old) = (Score::ms(e), self.armed.get(id).copied());
         let living = old.filter(|old| !self.is_over(*old));
         if old.is_some_and(|old| old.canonical() == e) {
@@ -39,8 +43,10 @@ impl Model {
 
     pub(crate) fn renew(&mut self, id: &[u8], e: i64, payload: Option<&[u8]>) -> Renewed {
         self.ride_out_clock_step(Some(shard_of(id, self.rules.shards)));
+        self.look(id);
         let (e, old) = (Score::ms(e), self.armed.get(id).copied());
         match old {
+            Some(_) if self.is_keyless(id) => Renewed::Expired,
             None if self.open.contains_key(id) => Renewed::Expired,
             None => Renewed::Unknown,
             // W9: paused cleanups let what is still armed be saved.
@@ -54,12 +60,15 @@ impl Model {
     }
 
     pub(crate) fn replace(&mut self, mode: Mode, new: &[u8], e: i64, payload: Option<&[u8]>, old: &[u8]) -> Replaced {
+        if shard_of(new, self.rules.shards) == shard_of(old, self.rules.shards) {
+            self.look(old);
+        }
         let carried: Option<Bytes> = match payload {
             Some(payload) => Some(payload.to_vec()),
             None => self.armed.get(old).and_then(|_| self.payloads.get(old).cloned()),
         };
         let tracked = self.track(mode, new, e, carried.as_deref());
-        let replaced = tracked != Tracked::Exists && self.remove(old) == Removed::Removed;
+        let replaced = !matches!(tracked, Tracked::Exists | Tracked::NoKey) && self.remove(old) == Removed::Removed;
         Replaced { tracked, replaced }
     }
 
@@ -78,6 +87,9 @@ impl Model {
         if armed.is_none() || !self.rules.delivers {
             self.void_cleanup(id);
         }
+        if self.keys.remove(id).is_some() && answer == Removed::Unknown {
+            return Removed::Removed;
+        }
         if self.bad.remove(id).is_some() && answer == Removed::Unknown {
             self.payloads.remove(id);
             return Removed::Removed;
@@ -86,6 +98,7 @@ impl Model {
     }
 
     pub(crate) fn expire(&mut self, id: &[u8]) -> Expired {
+        self.look(id);
         let Some(e) = self.armed.remove(id) else {
             return if self.open.contains_key(id) { Expired::Open } else { Expired::Unknown };
         };
@@ -94,6 +107,7 @@ impl Model {
             self.void_cleanup(id);
         }
         self.every.remove(id);
+        self.keys.remove(id);
         self.open_cleanup(Kind::Ended, e, id, self.now);
         Expired::Ended
     }
@@ -103,6 +117,9 @@ impl Model {
             self.payloads.insert(id.to_vec(), payload.to_vec());
         }
         let old = self.armed.insert(id.to_vec(), e);
+        if self.rules.keyed.is_some() {
+            self.keys.insert(id.to_vec(), Some(e.floor()));
+        }
         self.set_leads(id, e, old);
     }
 

@@ -5,7 +5,7 @@ use forewarn::store::{Checked, DropReason, Requeued, Settled, Verdict};
 use super::{Delivery, Model, Open, Place};
 use crate::words::{Kind, Notice, parse_token};
 
-fn reason(word: &str) -> DropReason {
+pub(super) fn reason(word: &str) -> DropReason {
     match word {
         "expired" => DropReason::Expired,
         "coalesced" => DropReason::Coalesced,
@@ -37,6 +37,9 @@ impl Model {
 
     pub(crate) fn recheck(&mut self, route: &str, token: &[u8]) -> Checked {
         let Some((notice, _)) = self.held(route, token) else { return Checked::Stale };
+        if self.rules.keyed.is_some() && !self.key_agrees(&notice) {
+            return self.recheck_key(route, &notice);
+        }
         // D3: only whether the notice is void is asked; a window that has closed since the claim does not matter.
         let unchanged = self.armed.get(&notice.id).is_some_and(|e| e.canonical() == notice.e);
         match self.state(&notice) {
@@ -109,7 +112,7 @@ impl Model {
         let (armed, open) = (self.armed.contains_key(&notice.id), self.open.contains_key(&notice.id));
         let holds = match notice.kind {
             Kind::Reminder(_) => self.state(notice).is_ok(),
-            Kind::Expired | Kind::Ended => self.rules.delivers || !armed && !open,
+            Kind::Expired | Kind::Ended | Kind::Gone => self.rules.delivers || !armed && !open,
         };
         if !holds {
             return Requeued::Superseded;
@@ -127,7 +130,7 @@ impl Model {
         let at = match notice.kind {
             Kind::Reminder(lead) => notice.e.floor() - lead,
             Kind::Expired => self.now.min(notice.e.floor() + self.rules.grace),
-            Kind::Ended => self.now,
+            Kind::Ended | Kind::Gone => self.now,
         };
         let queue = self.queues.entry(route.to_owned()).or_default();
         queue.entry(notice.clone()).or_insert_with(|| Delivery::ready(at, false));

@@ -24,7 +24,8 @@ impl World<'_> {
         let store = self.snapshot().await;
         let before = self.model.armed.clone();
         self.model.claim(&route, limit, lease, &reply, &store)?;
-        self.ledger.note_sets(&before, &self.model, Hand::Recurrence);
+        let hand = if self.model.rules.keyed.is_some() { Hand::Raw } else { Hand::Recurrence };
+        self.ledger.note_sets(&before, &self.model, hand);
         for claim in &reply.claims {
             self.note_token(&route, &claim.token, &store)?;
         }

@@ -2,6 +2,7 @@
 
 mod change;
 mod claim;
+mod keyed;
 mod set;
 mod view;
 
@@ -94,7 +95,10 @@ fn settings(rules: &Rules) -> Settings {
     settings.min_repeat = rules.min_repeat.map(ms);
     settings.clock_tolerance = ms(rules.tolerance);
     settings.max_deliveries = rules.max_deliveries;
-    settings
+    match rules.keyed {
+        Some(keyed) => keyed::settings(settings, keyed),
+        None => settings,
+    }
 }
 
 fn route(lane: &Lane) -> Route {
@@ -118,7 +122,7 @@ pub(crate) async fn play(bench: &mut Bench, case: &Case, ops: &[Op], small_steps
     let mut world = World::begin(bench, case, small_steps).await?;
     let mut outcome = Ok(());
     for (index, op) in ops.iter().enumerate() {
-        let now = world.model.now - START;
+        let now = world.model.now - case.begins_at();
         writeln!(world.log, "{index:3}. at {now:5}  {op:?}").ok();
         outcome = world.step(op).await;
         if outcome.is_err() {
@@ -134,7 +138,8 @@ pub(crate) async fn play(bench: &mut Bench, case: &Case, ops: &[Op], small_steps
 
 impl<'a> World<'a> {
     pub(crate) async fn begin(bench: &'a mut Bench, case: &Case, small_steps: bool) -> Result<Self, String> {
-        bench.clock.store(START, Ordering::SeqCst);
+        let start = case.begins_at();
+        bench.clock.store(start, Ordering::SeqCst);
         let name = Name::new("namespace", harness::namespace()).expect("a good name");
         let rules = Rules {
             leads: LEADS[usize::from(case.leads)].to_vec(),
@@ -146,6 +151,7 @@ impl<'a> World<'a> {
             tolerance: TOLERANCE,
             max_deliveries: case.max_deliveries,
             shards: case.shards.min(bench.peer.max_shards()),
+            keyed: case.keyed,
         };
         let lanes: Vec<Lane> = (case.routes.iter().zip(ROUTES))
             .map(|((reminders, cleanups, only), name)| lane(name, *reminders, *cleanups, *only))
@@ -153,17 +159,20 @@ impl<'a> World<'a> {
         let mut change = Change::settings(settings(&rules));
         change.routes = lanes.iter().map(route).collect();
         bench.store.configure(&name, &change).await.map_err(|error| format!("configure: {error}"))?;
+        if case.keyed.is_some() {
+            bench.forget_keys().await;
+        }
         Ok(Self {
             bench,
             name,
-            model: Model::new(START, rules, lanes),
+            model: Model::new(start, rules, lanes),
             ledger: Ledger::default(),
             held: Vec::new(),
             spent: Vec::new(),
             given: BTreeMap::new(),
             sleeping: BTreeMap::new(),
             raw: BTreeSet::new(),
-            latest: START,
+            latest: start,
             small_steps,
             log: String::new(),
         })
@@ -175,6 +184,7 @@ impl<'a> World<'a> {
 
     pub(crate) async fn step(&mut self, op: &Op) -> Result<(), String> {
         let mut before = self.model.armed.clone();
+        let (unheard, looked) = (self.unheard(), self.model.looked);
         let mut hand = Hand::Script;
         let mut store = None;
         match op {
@@ -185,6 +195,11 @@ impl<'a> World<'a> {
             Op::Claim { route, limit, lease } => {
                 store = Some(self.claim(usize::from(*route), *limit, *lease).await?);
             }
+            Op::KeySet { .. } | Op::KeyDelete { .. } | Op::KeyArm { .. } | Op::KeyFew { .. } | Op::RawTrue { .. } => {
+                hand = Hand::Raw;
+                self.write_key(op).await;
+            }
+            Op::Resync => self.resync().await?,
             Op::Crash => self.spent.append(&mut self.held),
             Op::Settle { .. } | Op::SettleAll { .. } if self.held.is_empty() && self.spent.is_empty() => return Ok(()),
             Op::Settle { .. } | Op::SettleAll { .. } => self.settle(op).await?,
@@ -193,6 +208,7 @@ impl<'a> World<'a> {
             }
             Op::Forward { ms } => self.move_clock(*ms),
             Op::Back { ms } => self.move_clock(-*ms),
+            _ if self.is_out_of_reach(op) => return Ok(()),
             Op::Leads { .. } | Op::Route { .. } | Op::DropRoute { .. } | Op::Pause { .. } => self.change(op).await?,
             Op::TrackMany { entries, .. } | Op::RenewMany { entries } => {
                 self.set(op).await?;
@@ -207,6 +223,17 @@ impl<'a> World<'a> {
                 }
             }
             _ => self.set(op).await?,
+        }
+        if self.model.rules.keyed.is_some() {
+            if hand == Hand::Script && store.is_none() {
+                self.note_heard(&before, &unheard);
+            }
+            // What the keys say may have come between.
+            hand = Hand::Raw;
+            if self.model.looked != looked {
+                self.forget_commanded(op, &mut before);
+            }
+            self.expire_keys().await;
         }
         if store.is_none() {
             self.ledger.note_sets(&before, &self.model, hand);
@@ -224,7 +251,11 @@ impl<'a> World<'a> {
 
     async fn snapshot(&mut self) -> Snapshot {
         let routes: Vec<String> = self.model.lanes.iter().map(|lane| lane.name.clone()).collect();
-        self.bench.peer.snapshot(&self.name, self.model.rules.shards, &routes).await
+        let mut snapshot = self.bench.peer.snapshot(&self.name, self.model.rules.shards, &routes).await;
+        if self.model.rules.keyed.is_some() {
+            snapshot.keys = self.bench.keys().await;
+        }
+        snapshot
     }
 
     fn move_clock(&mut self, by: i64) {
@@ -285,6 +316,9 @@ impl<'a> World<'a> {
         let store = self.snapshot().await;
         if let Some((id, e)) = store.armed.first_key_value().filter(|(_, e)| self.model.is_over(**e)) {
             return Err(format!("I4: {} is still armed at {e:?}", id.escape_ascii()));
+        }
+        if let Some(id) = store.armed.keys().next().filter(|_| self.model.rules.keyed.is_some()) {
+            return Err(format!("I11: {} is armed and its key is long gone", id.escape_ascii()));
         }
         self.model.check_empty(&store)
     }

@@ -47,7 +47,7 @@ impl World<'_> {
         let told = (stats.armed, stats.overdue, stats.open, stats.dead, stats.review, stats.quarantined);
         let expected = (
             model.armed.len() as u64,
-            model.armed.values().filter(|e| model.is_over(**e)).count() as u64,
+            model.armed.values().filter(|e| e.value() + model.rules.grace as f64 <= model.now as f64).count() as u64,
             model.open.len() as u64,
             on_shelf(Place::Dead),
             on_shelf(Place::Review),
