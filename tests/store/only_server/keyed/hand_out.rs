@@ -297,3 +297,60 @@ async fn small_limits_hand_out_all_that_agree() {
         }
     }
 }
+
+/// Claims and acks one notice at a time until nothing is due; tells what went out.
+async fn one_by_one(keys: &Keys, route: &str) -> Vec<String> {
+    let mut said = Vec::new();
+    for _ in 0..500 {
+        let claims = keys.scene.claim_some(route, 1).await;
+        said.extend(keys.words(&claims.claims));
+        keys.scene.ack_on(route, &claims.claims).await;
+        if !matches!(claims.next, Next::Backlog) {
+            return said;
+        }
+    }
+    panic!("the backlog does not end; so far: {said:?}");
+}
+
+#[tokio::test]
+async fn what_a_claim_had_no_time_to_look_at_waits_for_the_next() {
+    let names: Vec<String> = (0..250).map(|n| format!("k{n:03}")).collect();
+    for kind in servers() {
+        let mut keys = Keys::with_routes(kind, reminding(&["10m"]), &["main", "mail"]).await;
+        keys.heard().await;
+        for name in &names {
+            keys.arm(name, 30 * MINUTE).await;
+        }
+        for name in &names[..249] {
+            keys.slide(name, 50 * MINUTE).await;
+        }
+        // Swept.
+        keys.at(20 * MINUTE).await;
+        assert_eq!(one_by_one(&keys, "main").await, ["10m k249"]);
+        assert_eq!(keys.counters().await.resynced, 249);
+        // Waiting, reminders and then cleanups.
+        assert_eq!(one_by_one(&keys, "mail").await, ["10m k249"]);
+        keys.at(40 * MINUTE).await;
+        assert_eq!(keys.handled().await.len(), 250, "249 reminders and a cleanup");
+        for name in &names[..248] {
+            keys.slide(name, 60 * MINUTE).await;
+        }
+        assert_eq!(one_by_one(&keys, "mail").await, ["expired k249", "10m k248"]);
+        keys.at(61 * MINUTE).await;
+        assert_eq!(keys.handled().await.len(), 249);
+        for name in &names[..248] {
+            keys.slide(name, 90 * MINUTE).await;
+        }
+        assert_eq!(one_by_one(&keys, "mail").await, ["expired k248"]);
+        // Expired, by what was seen last.
+        keys.at(80 * MINUTE).await;
+        keys.handled().await;
+        one_by_one(&keys, "mail").await;
+        for name in &names[..248] {
+            keys.slide(name, 120 * MINUTE).await;
+        }
+        keys.at(91 * MINUTE).await;
+        assert!(one_by_one(&keys, "main").await.is_empty());
+        assert!(one_by_one(&keys, "mail").await.is_empty());
+    }
+}
