@@ -10,25 +10,25 @@ const KEYS: Mix = Mix { back: false, changes: false, raw: true, odd: false, keys
 
 #[test]
 fn any_history_of_keys_leaves_what_the_model_says() {
-    check(&Server::start(), KEYS, false, share(15));
+    check(&Server::start(), KEYS, false, share(10));
 }
 
 #[test]
 fn any_history_of_managed_keys_leaves_what_the_model_says() {
-    check(&Server::start(), Mix { manages: true, ..KEYS }, false, share(15));
+    check(&Server::start(), Mix { manages: true, ..KEYS }, false, share(12));
 }
 
 #[test]
 fn any_history_of_keys_with_changing_settings_routes_and_pauses_leaves_what_the_model_says() {
-    check(&Server::start(), Mix { manages: true, changes: true, ..KEYS }, false, share(10));
+    check(&Server::start(), Mix { manages: true, changes: true, ..KEYS }, false, share(8));
 }
 
 #[test]
 fn a_clock_that_steps_back_loses_nothing_of_a_key() {
     let server = Server::start();
     let mix = Mix { manages: true, back: true, ..KEYS };
-    check(&server, mix, true, share(5));
-    check(&server, mix, false, share(3));
+    check(&server, mix, true, share(4));
+    check(&server, mix, false, share(2));
 }
 
 #[test]
