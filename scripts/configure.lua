@@ -62,6 +62,7 @@ for route = 1, route_count do call('ZADD', due(route), '8e15', string.rep('~', 6
 call('HSET', open, string.rep('~', 1025), '')
 call('HSET', meta, 'settings', ARGV[A + 2], 'routes', ARGV[A + 3], 'version', version)
 call('HSET', cur, 'v', version)
+if history_limit == 0 then call('DEL', history) end
 comes_due(now)
 wake()
 return { 'ok' }

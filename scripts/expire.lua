@@ -2,16 +2,18 @@
 --
 -- ARGV[A + 1]  ids
 --
--- Returns {"ok", for each: ended | open | unknown}, or {"reload"}, {"unconfigured"}
+-- Returns {"ok", for each: ended | open | unknown | foreign}, or {"reload"}, {"unconfigured"}
 local refused = load_cursors()
 if refused then return refused end
 read_sizes()
 local answers = {}
 for i = A + 1, #ARGV do
   local id = ARGV[i]
-  if keyed then keyed.look_at({ id }) end
+  local is_foreign = keyed and keyed.is_foreign(id)
+  if keyed and not is_foreign then keyed.look_at({ id }) end
   local e_text, entry = canonical(call('ZSCORE', exp, id)), call('HGET', open, id)
-  if e_text then
+  if is_foreign then answers[#answers + 1] = 'foreign'
+  elseif e_text then
     void_reminders(id, e_text)
     if entry and not delivers then void_cleanup(id, entry) end
     open_cleanup('0x', e_text, id, now)

@@ -2,7 +2,7 @@
 --
 -- ARGV[A + 1]  ids
 --
--- Returns {"ok", for each: removed | voided | unknown}, or {"reload"}, {"unconfigured"}
+-- Returns {"ok", for each: removed | voided | unknown | foreign}, or {"reload"}, {"unconfigured"}
 local refused = load_cursors()
 if refused then return refused end
 read_sizes()

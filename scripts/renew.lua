@@ -5,7 +5,7 @@
 -- ARGV[A + 3]  e        in ms
 -- ARGV[A + 4]  payload  "" not given, else "=" and the bytes
 --
--- Returns {"ok", for each: renewed | unchanged | expired | unknown}, or {"reload"}, {"unconfigured"}
+-- Returns {"ok", for each: renewed | unchanged | expired | unknown | foreign}, or {"reload"}, {"unconfigured"}
 local refused = load_cursors()
 if refused then return refused end
 read_sizes()

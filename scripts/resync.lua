@@ -18,6 +18,8 @@ begins, score = tonumber(begins or nil), tonumber(score or nil)
 if begins and begins > now + interval_ms then begins = nil end                 -- the clock stepped back
 if begins and not score and begins > now then return { 'ok', begins - now } end
 if lead_count == 0 and grace_ms == 0 then return { 'ok', interval_ms } end
+local paused = call('HMGET', meta, 'paused:reminders', 'paused:cleanups')
+if paused[1] and paused[2] then return { 'ok', interval_ms } end               -- nothing is to be made
 local low, high = now - grace_ms - 1, now + (lead_count > 0 and leads[lead_count].ms or 0)
 if not score or score < low then score, member = low, nil end
 if not (begins and begins > now) then begins = now + interval_ms end

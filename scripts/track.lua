@@ -5,7 +5,7 @@
 -- ARGV[A + 3]  e        in ms
 -- ARGV[A + 4]  payload  "" not given, else "=" and the bytes
 --
--- Returns {"ok", for each: created | moved | unchanged | exists | kept | no_key, with ":already_expired" where e is not after
+-- Returns {"ok", for each: created | moved | unchanged | exists | kept | no_key | foreign, with ":already_expired" where e is not after
 -- now}, or {"reload"}, {"unconfigured"}
 local refused = load_cursors()
 if refused then return refused end

@@ -5,6 +5,7 @@ local keyed = {}
 do
   local rules = cjson.decode(keyed_rules)                  -- on_gone, then the patterns, each a list of what follows on each other
   local own, registry = sub(exp, 1, find(exp, ':', 1, true)), sub(exp, 2, find(exp, ':', 1, true)) .. 'namespaces'
+  local LAST_EXPIRY = 1e14                                 -- what is later would be quarantined, and its id forgotten
   local SEEN_GONE_MS = 1000                                -- a key that is only being rewritten is back by then
 
   -- Only ids that match a pattern are ever read, and never keys of our own.
@@ -51,6 +52,7 @@ do
   end
 
   local function set(id, at, old_text)
+    at = min(at, LAST_EXPIRY)
     save_rewound()
     set_leads(id, text(at), old_text, true)
     call('ZADD', exp, text(at), id)
@@ -89,7 +91,7 @@ do
   function keyed.look_at(ids)
     keyed.check_rights(ids)
     for k = 1, #ids do
-      local e_text = canonical(call('ZSCORE', exp, ids[k]))
+      local e_text = not keyed.is_foreign(ids[k]) and canonical(call('ZSCORE', exp, ids[k]))
       if e_text then keyed.look(ids[k], e_text) end
     end
   end

@@ -1,5 +1,6 @@
--- Removing one deadline (W5, W8). Returns removed | voided | unknown.
+-- Removing one deadline (W5, W8). Returns removed | voided | unknown | foreign.
 local function remove_deadline(id)
+  if keyed and keyed.is_foreign(id) then return call('ZREM', bad, id) == 1 and 'removed' or 'foreign' end
   local e_text, entry = canonical(call('ZSCORE', exp, id)), call('HGET', open, id)
   local answer = e_text and 'removed' or entry and 'voided' or 'unknown'
   if e_text then

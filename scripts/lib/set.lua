@@ -16,8 +16,10 @@ local function set_deadlines(mode, first)
       if paused == nil then paused = call('HEXISTS', meta, 'paused:cleanups') == 1 end
       living = paused
     end
-    local is_keyless = keyed and call('EXISTS', id) == 0
-    if is_keyless and mode ~= 'renew' then answers[k] = 'no_key'
+    local is_foreign = keyed and keyed.is_foreign(id)
+    local is_keyless = keyed and not is_foreign and call('EXISTS', id) == 0
+    if is_foreign then answers[k] = 'foreign'
+    elseif is_keyless and mode ~= 'renew' then answers[k] = 'no_key'
     elseif mode == 'renew' and (is_keyless or not living) then
       answers[k] = (old or call('HEXISTS', open, id) == 1) and 'expired' or 'unknown'
     elseif old == e then answers[k] = mode == 'create' and 'exists' or 'unchanged'       -- W2

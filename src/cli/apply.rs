@@ -128,9 +128,9 @@ pub(super) async fn apply(forewarn: &Forewarn, args: ApplyArgs) -> anyhow::Resul
     };
     let before_fields = before.as_deref().filter(|_| applied.changed).map(fields);
     let mut lines = vec![format!("{word} {name}")];
-    for (index, (field, value)) in fields(&applied.configured).into_iter().enumerate() {
-        let old = before_fields.as_ref().and_then(|fields| fields.get(index)).filter(|(_, old)| *old != value);
-        lines.push(field_text(field, &old.map_or(value.clone(), |(_, old)| format!("{old} → {value}"))));
+    for (field, value) in fields(&applied.configured) {
+        let old = before_fields.as_deref().and_then(|fields| value_of(fields, field)).filter(|old| **old != value);
+        lines.push(field_text(field, &old.map_or(value.clone(), |old| format!("{old} → {value}"))));
     }
     print(lines.join("\n"))?;
     warn_of_losses(&name, before.as_deref(), &change);
@@ -175,9 +175,14 @@ fn preview_text(name: &Name, preview: &Preview, before: Option<&Configured>, cha
     };
     let mut lines = vec![format!("{word} {name}")];
     if let (Some(before), Some(settings)) = (before, &change.settings) {
-        let (old, new) = (settings_fields(&before.settings), settings_fields(settings));
-        let changed = old.into_iter().zip(new).filter(|(old, new)| old != new);
-        lines.extend(changed.map(|((field, old), (_, new))| field_text(field, &format!("{old} → {new}"))));
+        let old = settings_fields(&before.settings);
+        for (field, new) in settings_fields(settings) {
+            match value_of(&old, field) {
+                Some(old) if *old == new => {}
+                Some(old) => lines.push(field_text(field, &format!("{old} → {new}"))),
+                None => lines.push(field_text(field, &new)),
+            }
+        }
         let known = |route: &Route| before.routes.contains(route);
         lines.extend(
             change.routes.iter().filter(|route| !known(route)).map(|one| field_text("route", &one.to_string())),
@@ -192,13 +197,22 @@ fn preview_text(name: &Name, preview: &Preview, before: Option<&Configured>, cha
     lines.join("\n")
 }
 
+/// What a field of such a text said.
+fn value_of<'f>(fields: &'f [(&'static str, String)], field: &str) -> Option<&'f String> {
+    fields.iter().find(|(name, _)| *name == field).map(|(_, value)| value)
+}
+
 /// Settings are declared whole, so a flag that was forgotten takes something away.
 fn warn_of_losses(name: &Name, before: Option<&Configured>, change: &Change) {
     let (Some(Configured { settings: old, .. }), Some(new)) = (before, &change.settings) else { return };
     let gone: Vec<_> = old.leads().into_iter().rev().filter(|lead| !new.remind.contains(lead)).collect();
     let cleanup = (old.cleanup && !new.cleanup).then_some("no cleanup");
     let reminders = (!gone.is_empty()).then(|| format!("no reminder {} before expiry", leads_text(&gone)));
-    let lost: Vec<_> = reminders.into_iter().chain(cleanup.map(str::to_owned)).collect();
+    let keys = (old.key_backed && !new.key_backed).then_some("no keys behind its ids");
+    let managed = (old.manage_keys && new.key_backed && !new.manage_keys).then_some("no leave to change keys");
+    let history = (old.history > 0 && new.history == 0).then_some("no history");
+    let others = [cleanup, keys, managed, history].into_iter().flatten().map(str::to_owned);
+    let lost: Vec<_> = reminders.into_iter().chain(others).collect();
     if !lost.is_empty() {
         say(format_args!(
             "warning: {name} has {} with these settings; it had: {}",

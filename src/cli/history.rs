@@ -70,7 +70,10 @@ impl History {
                     format!("{notice}{route}: {} {at}", ending_text(*ending))
                 }
                 HistoryEntry::PassedOver { lead, count, .. } => {
-                    format!("reminders {lead} before of {count} ids: passed while nobody claimed, noticed {at}")
+                    let ids = if *count == 1 { "1 id".to_owned() } else { format!("{count} ids") };
+                    format!(
+                        "reminders {lead} before of {ids}, maybe this one: passed while nobody claimed, noticed {at}"
+                    )
                 }
                 _ => format!("something this version does not know {at}"),
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use forewarn::{
-    Forewarn, LeadTime, Name,
+    ExpiresAt, Forewarn, LeadTime, Name,
     model::{Kind, format_span, span_ms},
     store::{Configured, DeadlineView, DeliveryState, DeliveryView, Ending, Parked, ParkedQuery, Shelf},
 };
@@ -249,7 +249,15 @@ impl Shown {
             field("every", period.unwrap_or_else(|_| printable(every)));
         }
         if let Some(score) = &view.quarantined {
-            field("quarantined", format!("its score {} cannot be an expiry in milliseconds", printable(score)));
+            let is_expiry = score.parse().is_ok_and(|ms| ExpiresAt::from_millis(ms).is_ok());
+            let score = printable(score);
+            field(
+                "quarantined",
+                match is_expiry {
+                    true => "it matches none of the namespace's key patterns".to_owned(),
+                    false => format!("its score {score} cannot be an expiry in milliseconds"),
+                },
+            );
         }
         if let Some(open) = &view.open {
             field("open", notice_text(open));

@@ -7,11 +7,13 @@ use std::{
     sync::Arc,
 };
 
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use forewarn::{
-    Forewarn, Name,
+    Forewarn, Name, StoreError,
     model::format_span,
     store::copy::{Copied, CopyError, Progress, StoreCopy},
+    store::{Change, Store},
 };
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -53,6 +55,11 @@ pub(super) struct CopyArgs {
     /// Split the target into so many shards; as the source if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     shards: Option<u16>,
+    /// The keys of key-backed namespaces are in the target already
+    ///
+    /// A copy moves deadlines, not the keys behind them; where a key is missing, its id counts as gone.
+    #[arg(long)]
+    keys_moved: bool,
 }
 
 /// Carries out a `store` command.
@@ -75,6 +82,7 @@ async fn copy(args: CopyArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Failed);
     }
     let (from, to) = (Arc::clone(from.store()), Arc::clone(to.store()));
+    check_keys(&*from, &*to, &namespaces, args.keys_moved).await?;
     let copy = StoreCopy::new(Arc::clone(&from), Arc::clone(&to)).pause(args.pause).shards(args.shards);
     let (mut rows, mut exit) = (Vec::new(), Exit::Done);
     for namespace in &namespaces {
@@ -133,6 +141,32 @@ fn url_of(which: &str, given: &str) -> Result<String, Usage> {
         Ok(url) if !url.is_empty() => Ok(url),
         _ => Err(Usage(format!("{which} is env:{name}, but no URL stands in the variable {name}; set it"))),
     }
+}
+
+/// Refuses, before anything is paused, key-backed namespaces whose keys would be missing or cannot be in the target.
+async fn check_keys(from: &dyn Store, to: &dyn Store, namespaces: &[Name], keys_moved: bool) -> anyhow::Result<()> {
+    let mut keyed = Vec::new();
+    for namespace in namespaces {
+        match from.configured(namespace).await {
+            Ok(configured) if configured.settings.key_backed => {
+                to.preview(namespace, &Change::settings(configured.settings.clone()))
+                    .await
+                    .with_context(|| format!("namespace {namespace} cannot be copied"))?;
+                keyed.push(namespace.as_str());
+            }
+            Ok(_) | Err(StoreError::Unconfigured { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if keyed.is_empty() || keys_moved {
+        return Ok(());
+    }
+    Err(Usage(format!(
+        "key-backed: {}; a copy moves deadlines, not the keys behind them, and without its key each id would count as gone. \
+         Bring the keys into the target first, then say --keys-moved",
+        keyed.join(", ")
+    ))
+    .into())
 }
 
 /// Refuses a source that would be made only now.

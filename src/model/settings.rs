@@ -199,6 +199,12 @@ impl Settings {
         if self.keys.len() > 64 {
             return Err(Invalid::new("keys", format!("has {} patterns; give at most 64", self.keys.len())));
         }
+        if self.key_backed && self.manage_keys && self.keys.is_empty() {
+            return Err(Invalid::new(
+                "manage_keys",
+                "is given without a pattern; say with keys which keys may be changed",
+            ));
+        }
         let of_keys = [
             ("keys", !self.keys.is_empty()),
             ("manage_keys", self.manage_keys),
@@ -354,9 +360,10 @@ mod tests {
         assert_eq!(field(Settings::default().lease(Duration::ZERO)), "lease");
         assert_eq!(field(Settings::default().shards(0)), "shards");
         assert_eq!(field(Settings::default().manage_keys(true)), "manage_keys");
+        assert_eq!(field(Settings::default().key_backed(true).manage_keys(true)), "manage_keys");
         assert_eq!(field(Settings::default().keys("a:*".parse().unwrap())), "keys");
         assert_eq!(Settings::default().check(), Ok(()));
-        assert_eq!(Settings::default().key_backed(true).manage_keys(true).check(), Ok(()));
+        assert_eq!(Settings::default().key_backed(true).keys("a:*".parse().unwrap()).manage_keys(true).check(), Ok(()));
     }
 
     #[test]

@@ -111,11 +111,27 @@ impl HistoryEntry {
 pub struct HistoryQuery {
     /// Only what may concern this id.
     pub id: Option<Id>,
-    /// At most this many, the newest first; 0 means 100.
+    /// At most this many, the newest first; 0 means 100. Leads passed over do not count where an id is asked for: they
+    /// may be those of others.
     pub limit: u32,
 }
 
 impl HistoryQuery {
+    /// Whether an entry counts towards the limit.
+    pub(crate) fn counts(&self, entry: &HistoryEntry) -> bool {
+        self.id.is_none() || matches!(entry, HistoryEntry::Ended { .. })
+    }
+
+    /// The newest entries, as many as the limit allows.
+    pub(crate) fn limited(&self, entries: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
+        let mut counted = 0;
+        let within = |entry: &HistoryEntry| {
+            counted += usize::from(self.counts(entry));
+            counted <= self.limit()
+        };
+        entries.into_iter().take_while(within).collect()
+    }
+
     /// The limit in force.
     pub(crate) fn limit(&self) -> usize {
         if self.limit == 0 { 100 } else { usize::try_from(self.limit.min(10_000)).unwrap_or(usize::MAX) }

@@ -176,9 +176,10 @@ impl TestStore {
     }
 
     /// Turns the clock on by `span` at once, as if the workers had been down meanwhile: of the reminders passed only the
-    /// tightest speaks. Nothing is waited for.
+    /// tightest speaks. Nothing is waited for. It stops at the last instant that can expire.
     pub fn jump(&self, span: Duration) {
-        self.clock.fetch_add(span_ms(span), Ordering::SeqCst);
+        let target_ms = self.now_ms().saturating_add(span_ms(span)).min(ExpiresAt::MAX_MS);
+        self.clock.fetch_max(target_ms, Ordering::SeqCst);
         self.store.ring();
     }
 
@@ -188,6 +189,11 @@ impl TestStore {
     }
 
     async fn turn_to(&self, target_ms: i64) -> Result<Vec<Handled>, TestError> {
+        if target_ms > ExpiresAt::MAX_MS {
+            return Err(
+                Invalid::new("span", "goes beyond the last instant that can expire, 10^14 ms; give less").into()
+            );
+        }
         loop {
             let next_ms = self.quiet().await?;
             let now_ms = self.now_ms();

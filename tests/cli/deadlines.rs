@@ -189,6 +189,24 @@ fn show_tells_of_pauses_and_of_quarantine() {
     place.wait_for_stats("the quarantine", |stats| stats["quarantined"] == 1);
     let text = place.run(&["show", "NS", "s"]).done().out;
     assert!(text.contains("quarantined  its score 1796083200 cannot be an expiry in milliseconds"), "{text}");
+
+    let place = Place::new(&["--key", "session:*"]);
+    let key = format!("{{fw:{}:0}}:exp", place.namespace);
+    redis::cmd("ZADD").arg(key).arg(1_796_083_200_000_i64).arg("s").exec(&mut connection).unwrap();
+    redis::cmd("ZADD").arg(format!("{{fw:{}:0}}:exp", place.namespace)).arg(0).arg("t").exec(&mut connection).unwrap();
+    let _work = place.start(&["work", "NS"]);
+    place.wait_for_stats("the quarantine", |stats| stats["quarantined"] == 1);
+    let text = place.run(&["show", "NS", "t"]).done().out;
+    assert!(text.contains("quarantined  its"), "{text}");
+}
+
+#[test]
+fn what_is_left_out_of_the_settings_is_said_by_name() {
+    let place = Place::new(&["--key", "session:*", "--manage-keys", "--remind", "5s", "--history", "9"]);
+    let ended = place.apply(&["--remind", "5s"]);
+    assert!(ended.out.contains("  key_backed       yes → no\n"), "{ended:?}");
+    assert!(ended.out.contains("  routes           main"), "{ended:?}");
+    assert!(ended.err.contains("no keys behind its ids and no history"), "{ended:?}");
 }
 
 #[test]

@@ -140,3 +140,21 @@ fn a_password_is_shown_neither_in_what_is_said_nor_kept_in_the_target() {
         assert!(!bytes.windows(6).any(|part| part == b"s3cret"));
     }
 }
+
+#[test]
+fn key_backed_namespaces_are_copied_only_by_who_has_moved_their_keys() {
+    let pair = Pair::new();
+    let other = Server::start();
+    pair.on_server(&["namespace", "apply", "NS", "--key", "session:*"]).done();
+    let copy = |to: &str, more: &[&str]| {
+        let words = [&["store", "copy", &pair.server, to, "--namespace", "NS", "--pause"], more].concat();
+        pair.run(bare(), &words)
+    };
+    let refused = copy(&other.url(), &[]);
+    assert!(refused.code == 2 && refused.err.contains("--keys-moved"), "{refused:?}");
+    let refused = copy(&pair.file(), &["--keys-moved"]);
+    assert!(refused.code == 2 && refused.err.contains(&pair.namespace), "{refused:?}");
+    let stats = pair.on_server(&["stats", "NS", "--json"]).json();
+    assert_eq!(stats["paused"]["reminders"], false, "nothing was paused");
+    assert_eq!(copy(&other.url(), &["--keys-moved"]).code, 0);
+}

@@ -160,7 +160,7 @@ async fn a_lead_that_is_taken_away_is_remembered_with_what_waited_of_it() {
 }
 
 #[tokio::test]
-async fn without_a_history_nothing_is_remembered_and_an_old_one_stays() {
+async fn without_a_history_nothing_is_remembered_and_an_old_one_goes() {
     for kind in grounds() {
         let scene = Scene::open(kind, reminding(&["10m"])).await;
         scene.track("a", 5 * MINUTE).await;
@@ -169,9 +169,12 @@ async fn without_a_history_nothing_is_remembered_and_an_old_one_stays() {
         assert!(remembered(&scene, None).await.is_empty());
         scene.configure(reminding(&["10m"]).history(10), &[]).await;
         scene.track("b", 6 * MINUTE).await;
+        assert_eq!(remembered(&scene, None).await, ["5 10m b of 6 skipped nowhere"]);
         scene.configure(reminding(&["10m"]), &[]).await;
         scene.track("c", 6 * MINUTE).await;
-        assert_eq!(remembered(&scene, None).await, ["5 10m b of 6 skipped nowhere"]);
+        assert!(remembered(&scene, None).await.is_empty());
+        scene.configure(reminding(&["10m"]).history(10), &[]).await;
+        scene.track("d", 6 * MINUTE).await;
         scene.store.forget(&scene.name).await.unwrap();
         scene.configure(reminding(&["10m"]), &[]).await;
         assert!(remembered(&scene, None).await.is_empty());
@@ -222,5 +225,30 @@ async fn a_claim_that_only_looks_is_no_different_for_the_history() {
         assert!(matches!(scene.claim_some("main", 0).await.next, Next::Backlog));
         assert_eq!(scene.handled().await, ["1m a"]);
         assert_eq!(remembered(&scene, Some("a")).await.len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn leads_of_others_that_were_passed_over_hide_nothing_of_an_id() {
+    for kind in grounds() {
+        let scene = Scene::open(kind, reminding(&["10m", "1m"]).history(1000)).await;
+        scene.track("a", 30 * MINUTE).await;
+        scene.heard().await;
+        scene.at(20 * MINUTE);
+        scene.handled().await;
+        scene.at(29 * MINUTE);
+        scene.handled().await;
+        for n in 0..5 {
+            scene.track(&format!("other {n}"), (60 + 40 * n) * MINUTE).await;
+            scene.heard().await;
+            scene.at((60 + 40 * n) * MINUTE - 1);
+            scene.handled().await;
+        }
+        let query = HistoryQuery { id: Some(id("a")), limit: 2 };
+        let entries = scene.store.history(&scene.name, &query).await.unwrap();
+        let own: Vec<_> =
+            entries.iter().filter(|entry| matches!(entry, HistoryEntry::Ended { .. })).map(words).collect();
+        assert_eq!(own.len(), 2, "{own:?}");
+        assert!(own.iter().all(|words| words.contains(" a of 30 ")), "{own:?}");
     }
 }

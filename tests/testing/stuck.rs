@@ -97,3 +97,14 @@ async fn an_instant_that_cannot_be_is_refused() {
     let error = TestStore::starting_at(chrono::DateTime::UNIX_EPOCH + SECOND).await.unwrap_err();
     assert!(matches!(error, TestError::Invalid(_)), "{error:?}");
 }
+
+#[tokio::test]
+async fn no_clock_is_turned_beyond_what_can_expire() {
+    let (test, carts) = carts().await;
+    test.attach(willing(&carts)).await.unwrap();
+    let error = test.advance(Duration::MAX).await.unwrap_err();
+    assert!(matches!(&error, TestError::Invalid(invalid) if invalid.field() == "span"), "{error:?}");
+    test.jump(Duration::MAX);
+    assert_eq!(test.now().timestamp_millis(), forewarn::ExpiresAt::MAX_MS);
+    test.settle().await.unwrap();
+}

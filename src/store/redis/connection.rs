@@ -103,7 +103,7 @@ impl Connection {
         for (reply, call) in replies.into_iter().zip(calls) {
             answers.push(match reply {
                 Ok(value) => Ok(value),
-                Err(error) => Err(self.explain(error, &call.keys).await),
+                Err(error) => Err(self.explain(error, &with_history(&call.keys)).await),
             });
         }
         Ok(answers)
@@ -196,6 +196,12 @@ impl std::fmt::Debug for Connection {
 }
 
 /// The key of a plain command: its first argument.
+/// The keys a script may touch: those of the call, and the history beside them.
+fn with_history(keys: &[String]) -> Vec<String> {
+    let stem = keys.first().and_then(|key| key.split_once("}:")).map(|(tag, _)| format!("{tag}}}:"));
+    keys.iter().cloned().chain(stem.map(|stem| keys::history(&stem))).collect()
+}
+
 fn key_of(command: &Cmd) -> Option<String> {
     match command.args_iter().nth(1) {
         Some(Arg::Simple(key)) => Some(String::from_utf8_lossy(key).into_owned()),

@@ -9,6 +9,7 @@ use crate::store::{Expired, Removed, Renewed, Replaced, StoreError, Tracked};
 use super::{
     RedisStore,
     codec::Reader,
+    gather::MAX_BYTES,
     keys,
     scope::{Scope, number},
     scripts,
@@ -24,7 +25,7 @@ impl RedisStore {
         let scope = self.scope(namespace).await?;
         let reader = self.reader(namespace);
         let rejected: Vec<Option<Invalid>> =
-            entries.iter().map(|track| check(&scope, &track.id, track.payload.as_deref()).err()).collect();
+            entries.iter().map(|track| check_payload(scope.settings(), track.payload.as_deref()).err()).collect();
         let good: Vec<&Track> =
             entries.iter().zip(&rejected).filter(|(_, invalid)| invalid.is_none()).map(|(track, _)| track).collect();
         let args = |scope: &Scope, chunk: &[&&Track]| {
@@ -36,8 +37,12 @@ impl RedisStore {
             Ok(scope.args(self.manual_now(), own))
         };
         let decode = |word| tracked(reader, word);
-        let tracked =
-            self.ask_each(namespace, &scripts::TRACK, &good, |track| track.id.as_bytes(), args, decode).await?;
+        let mut tracked = Vec::with_capacity(good.len());
+        for part in parts(&good, |track| payload_len(track.payload.as_deref())) {
+            tracked.extend(
+                self.ask_each(namespace, &scripts::TRACK, part, |track| track.id.as_bytes(), args, decode).await?,
+            );
+        }
         let mut tracked = tracked.into_iter();
         let merged = rejected.into_iter().map(|invalid| invalid.map(Tracked::Rejected).or_else(|| tracked.next()));
         merged.map(|answer| answer.ok_or_else(|| reader.odd("an answer is missing"))).collect()
@@ -54,8 +59,7 @@ impl RedisStore {
             return Err(Invalid::new("replaces", "names the id itself; name the old id").into());
         }
         let scope = self.scope(namespace).await?;
-        scope.check_key(old)?;
-        if let Err(invalid) = check(&scope, &new.id, new.payload.as_deref()) {
+        if let Err(invalid) = check_payload(scope.settings(), new.payload.as_deref()) {
             return Ok(Replaced { tracked: Tracked::Rejected(invalid), replaced: false });
         }
         let reader = self.reader(namespace);
@@ -102,7 +106,7 @@ impl RedisStore {
         let scope = self.scope(namespace).await?;
         let reader = self.reader(namespace);
         let rejected: Vec<Option<Invalid>> =
-            entries.iter().map(|renew| check(&scope, &renew.id, renew.payload.as_deref()).err()).collect();
+            entries.iter().map(|renew| check_payload(scope.settings(), renew.payload.as_deref()).err()).collect();
         let good: Vec<&Renew> =
             entries.iter().zip(&rejected).filter(|(_, invalid)| invalid.is_none()).map(|(renew, _)| renew).collect();
         let args = |scope: &Scope, chunk: &[&&Renew]| {
@@ -118,25 +122,41 @@ impl RedisStore {
             "unchanged" => Ok(Renewed::Unchanged),
             "expired" => Ok(Renewed::Expired),
             "unknown" => Ok(Renewed::Unknown),
+            "foreign" => Ok(Renewed::Rejected(foreign())),
             word => Err(reader.odd(format!("unknown word \"{word}\""))),
         };
-        let renewed =
-            self.ask_each(namespace, &scripts::RENEW, &good, |renew| renew.id.as_bytes(), args, decode).await?;
+        let mut renewed = Vec::with_capacity(good.len());
+        for part in parts(&good, |renew| payload_len(renew.payload.as_deref())) {
+            renewed.extend(
+                self.ask_each(namespace, &scripts::RENEW, part, |renew| renew.id.as_bytes(), args, decode).await?,
+            );
+        }
         let mut renewed = renewed.into_iter();
         let merged = rejected.into_iter().map(|invalid| invalid.map(Renewed::Rejected).or_else(|| renewed.next()));
         merged.map(|answer| answer.ok_or_else(|| reader.odd("an answer is missing"))).collect()
     }
 
-    pub(super) async fn remove_all(&self, namespace: &Name, ids: &[Id]) -> Result<Vec<Removed>, StoreError> {
+    /// Answers for each id, also why one is refused: several callers may share the call.
+    pub(super) async fn remove_each(
+        &self,
+        namespace: &Name,
+        ids: &[Id],
+    ) -> Result<Vec<Result<Removed, Invalid>>, StoreError> {
         let reader = self.reader(namespace);
         let decode = |word| match reader.text(word)?.as_str() {
-            "removed" => Ok(Removed::Removed),
-            "voided" => Ok(Removed::Voided),
-            "unknown" => Ok(Removed::Unknown),
+            "removed" => Ok(Ok(Removed::Removed)),
+            "voided" => Ok(Ok(Removed::Voided)),
+            "unknown" => Ok(Ok(Removed::Unknown)),
+            "foreign" => Ok(Err(foreign())),
             word => Err(reader.odd(format!("unknown word \"{word}\""))),
         };
         let args = |scope: &Scope, chunk: &[&Id]| self.ids(scope, chunk);
         self.ask_each(namespace, &scripts::REMOVE, ids, Id::as_bytes, args, decode).await
+    }
+
+    pub(super) async fn remove_all(&self, namespace: &Name, ids: &[Id]) -> Result<Vec<Removed>, StoreError> {
+        let answers = self.remove_each(namespace, ids).await?;
+        Ok(answers.into_iter().collect::<Result<_, _>>()?)
     }
 
     pub(super) async fn expire_all(&self, namespace: &Name, ids: &[Id]) -> Result<Vec<Expired>, StoreError> {
@@ -145,6 +165,7 @@ impl RedisStore {
             "ended" => Ok(Expired::Ended),
             "open" => Ok(Expired::Open),
             "unknown" => Ok(Expired::Unknown),
+            "foreign" => Err(foreign().into()),
             word => Err(reader.odd(format!("unknown word \"{word}\""))),
         };
         let args = |scope: &Scope, chunk: &[&Id]| self.ids(scope, chunk);
@@ -153,15 +174,31 @@ impl RedisStore {
 
     fn ids(&self, scope: &Scope, ids: &[&Id]) -> Result<Vec<Vec<u8>>, StoreError> {
         scope.check_managed()?;
-        ids.iter().try_for_each(|id| scope.check_key(id))?;
         Ok(scope.args(self.manual_now(), ids.iter().map(|id| id.as_bytes().to_vec())))
     }
 }
 
-/// Refuses what the settings do not allow for one entry.
-fn check(scope: &Scope, id: &Id, payload: Option<&[u8]>) -> Result<(), Invalid> {
-    check_payload(scope.settings(), payload)?;
-    scope.check_key(id)
+pub(super) fn payload_len(payload: Option<&[u8]>) -> usize {
+    payload.map_or(0, <[u8]>::len)
+}
+
+/// Entries in parts of which none has more payload than one call may have, unless it is a single entry.
+fn parts<E>(entries: &[E], bytes_of: impl Fn(&E) -> usize) -> Vec<&[E]> {
+    let mut bytes = entries.first().map_or(0, &bytes_of);
+    let is_same = |_: &E, next: &E| {
+        bytes += bytes_of(next);
+        let fits = bytes <= MAX_BYTES;
+        if !fits {
+            bytes = bytes_of(next);
+        }
+        fits
+    };
+    entries.chunk_by(is_same).collect()
+}
+
+/// An id that cannot be a key of its namespace. Scripts tell: they know the settings in force.
+fn foreign() -> Invalid {
+    Invalid::new("id", "matches none of the namespace's key patterns, or is a key of forewarn's own; give another id")
 }
 
 /// Id, expiry and payload as scripts read them; a payload that is given is marked, for it may be empty.
@@ -180,6 +217,7 @@ fn tracked(reader: Reader<'_>, word: redis::Value) -> Result<Tracked, StoreError
         "exists" => Ok(Tracked::Exists),
         "kept" => Ok(Tracked::Kept),
         "no_key" => Ok(Tracked::NoKey),
+        "foreign" => Ok(Tracked::Rejected(foreign())),
         word => Err(reader.odd(format!("unknown word \"{word}\""))),
     }
 }

@@ -13,9 +13,16 @@ use crate::store::StoreError;
 
 /// The most entries in one call.
 const MAX_GATHERED: usize = 500;
+/// And the most bytes of payload: more would hold the server up.
+pub(super) const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// One entry, and where its caller waits.
-type Waiting<E, A> = (E, oneshot::Sender<Result<A, StoreError>>);
+/// One entry, its size, and where its caller waits.
+#[derive(Debug)]
+struct Waiting<E, A> {
+    entry: E,
+    bytes: usize,
+    answer: oneshot::Sender<Result<A, StoreError>>,
+}
 
 /// The single calls of one verb; those with the same topic may share a call.
 #[derive(Debug)]
@@ -36,8 +43,8 @@ where
     E: Send + 'static,
     A: Send + 'static,
 {
-    /// Answers for one entry; `send` asks the store for several of one topic.
-    pub(super) async fn ask<F, S>(self: &Arc<Self>, topic: T, entry: E, send: S) -> Result<A, StoreError>
+    /// Answers for one entry, of so many bytes; `send` asks the store for several of one topic.
+    pub(super) async fn ask<F, S>(self: &Arc<Self>, topic: T, entry: E, bytes: usize, send: S) -> Result<A, StoreError>
     where
         F: Future<Output = Result<Vec<A>, StoreError>> + Send,
         S: Fn(Vec<E>) -> F + Send + 'static,
@@ -46,7 +53,7 @@ where
         let is_first = {
             let mut topics = self.topics();
             let is_first = !topics.contains_key(&topic);
-            topics.entry(topic.clone()).or_default().push((entry, answer));
+            topics.entry(topic.clone()).or_default().push(Waiting { entry, bytes, answer });
             is_first
         };
         if is_first {
@@ -80,7 +87,7 @@ impl<T: Clone + Eq + Hash + Send + 'static, E: Send + 'static, A: Send + 'static
             // Callers that are about to call at this very moment, or have just been answered and call again, come along.
             yield_now().await;
             let Some(batch) = self.next_batch() else { return };
-            let (entries, callers): (Vec<E>, Vec<_>) = batch.into_iter().unzip();
+            let (entries, callers): (Vec<E>, Vec<_>) = batch.into_iter().map(|one| (one.entry, one.answer)).unzip();
             let count = entries.len();
             match send(entries).await {
                 Ok(answers) if answers.len() == count => {
@@ -103,7 +110,13 @@ impl<T: Clone + Eq + Hash + Send + 'static, E: Send + 'static, A: Send + 'static
     fn next_batch(&mut self) -> Option<Vec<Waiting<E, A>>> {
         let mut topics = self.gatherer.topics();
         let waiting = topics.get_mut(&self.topic)?;
-        let batch: Vec<_> = waiting.drain(..waiting.len().min(MAX_GATHERED)).collect();
+        let mut bytes = 0;
+        let fits = |one: &&Waiting<E, A>| {
+            bytes += one.bytes;
+            bytes <= MAX_BYTES
+        };
+        let fitting = waiting.iter().take(MAX_GATHERED).take_while(fits).count().max(1);
+        let batch: Vec<_> = waiting.drain(..fitting.min(waiting.len())).collect();
         if batch.is_empty() {
             topics.remove(&self.topic);
             self.is_over = true;
@@ -144,7 +157,7 @@ mod tests {
             (Arc::new(Numbers::default()), Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
         let ask = |number: usize| {
             let (gate, calls) = (Arc::clone(&gate), Arc::clone(&calls));
-            gatherer.ask("double", number, move |numbers: Vec<usize>| {
+            gatherer.ask("double", number, 0, move |numbers: Vec<usize>| {
                 let (gate, calls) = (Arc::clone(&gate), Arc::clone(&calls));
                 async move {
                     gate.acquire().await.unwrap().forget();
@@ -164,11 +177,28 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn large_entries_share_a_call_only_up_to_a_size() {
+        let (gatherer, calls) = (Arc::new(Numbers::default()), Arc::new(AtomicUsize::new(0)));
+        let ask = |number: usize, bytes: usize| {
+            let calls = Arc::clone(&calls);
+            gatherer.ask("large", number, bytes, move |numbers: Vec<usize>| {
+                calls.fetch_add(1, Ordering::SeqCst);
+                async move { Ok(numbers) }
+            })
+        };
+        let answers = join_all((0..10).map(|number| ask(number, MAX_BYTES / 2))).await;
+        assert_eq!(answers.into_iter().map(Result::unwrap).collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
+        assert_eq!(calls.swap(0, Ordering::SeqCst), 5, "two by two");
+        join_all((0..3).map(|number| ask(number, 2 * MAX_BYTES))).await;
+        assert_eq!(calls.load(Ordering::SeqCst), 3, "what is larger goes alone");
+    }
+
+    #[tokio::test]
     async fn a_caller_that_gives_up_takes_no_other_along() {
         let (gatherer, gate) = (Arc::new(Numbers::default()), Arc::new(Semaphore::new(0)));
         let ask = |number: usize| {
             let gate = Arc::clone(&gate);
-            gatherer.ask("same", number, move |numbers: Vec<usize>| {
+            gatherer.ask("same", number, 0, move |numbers: Vec<usize>| {
                 let gate = Arc::clone(&gate);
                 async move {
                     gate.acquire().await.unwrap().forget();
@@ -193,7 +223,7 @@ mod tests {
     async fn an_error_is_that_of_all_who_shared_the_call() {
         let gatherer = Arc::new(Numbers::default());
         let ask = |number: usize| {
-            gatherer.ask("fails", number, |_| async {
+            gatherer.ask("fails", number, 0, |_| async {
                 let source = Box::new(std::io::Error::other("cut"));
                 Err(StoreError::Unavailable { address: "there".to_owned(), source })
             })
@@ -211,13 +241,13 @@ mod tests {
         let other = Arc::clone(&gatherer);
         let here = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let there = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let mut stuck = Box::pin(other.ask("stuck", 1, |_| std::future::pending()));
+        let mut stuck = Box::pin(other.ask("stuck", 1, 0, |_| std::future::pending()));
         there.block_on(async {
             assert!(futures::poll!(&mut stuck).is_pending());
             yield_now().await;
         });
         drop(there);
         assert!(here.block_on(stuck).unwrap_err().to_string().contains("unavailable"));
-        assert_eq!(here.block_on(gatherer.ask("stuck", 2, |numbers| async { Ok(numbers) })).unwrap(), 2);
+        assert_eq!(here.block_on(gatherer.ask("stuck", 2, 0, |numbers| async { Ok(numbers) })).unwrap(), 2);
     }
 }

@@ -32,8 +32,7 @@ impl RedisStore {
             found.extend(self.read_shard(namespace, shard, query).await?);
         }
         found.sort_by_key(|entry| std::cmp::Reverse(entry.at_ms()));
-        found.truncate(query.limit());
-        Ok(found)
+        Ok(query.limited(found))
     }
 
     async fn read_shard(
@@ -44,7 +43,7 @@ impl RedisStore {
     ) -> Result<Vec<HistoryEntry>, StoreError> {
         let reader = self.reader(namespace);
         let key = keys::history(&keys::stem(&self.prefix, namespace, shard));
-        let (mut found, mut before) = (Vec::new(), "+".to_owned());
+        let (mut found, mut before, mut counted) = (Vec::new(), "+".to_owned(), 0);
         loop {
             let mut command = Cmd::new();
             command.arg("XREVRANGE").arg(&key).arg(&before).arg("-").arg("COUNT").arg(PAGE);
@@ -56,10 +55,11 @@ impl RedisStore {
                 before = format!("({}", reader.text(part())?);
                 let entry = read_entry(reader, namespace, part())?;
                 if query.id.as_ref().is_none_or(|id| entry.may_concern(id)) {
+                    counted += usize::from(query.counts(&entry));
                     found.push(entry);
                 }
             }
-            if count < PAGE || found.len() >= query.limit() {
+            if count < PAGE || counted >= query.limit() {
                 return Ok(found);
             }
         }

@@ -12,7 +12,7 @@ use super::{
 };
 
 /// Ids looked at in one script call.
-const MAX_LOOKED_AT: u32 = 500;
+const MAX_LOOKED_AT: usize = 500;
 
 impl RedisStore {
     /// Looks at the keys of what is inside the largest lead; answers when that is wanted again.
@@ -27,7 +27,10 @@ impl RedisStore {
         let mut soonest = interval;
         while !pending.is_empty() {
             let args = |scope: &Scope, (): &()| {
-                let own = [number(span_ms(scope.settings().recheck_interval)), number(MAX_LOOKED_AT)];
+                // What a key that differs costs grows with the leads and the routes.
+                let size = scope.settings().remind.len() * scope.configured.routes.len();
+                let limit = (MAX_LOOKED_AT / (1 + size / 4)).max(20);
+                let own = [number(span_ms(scope.settings().recheck_interval)), number(limit)];
                 Ok(scope.args(self.manual_now(), own))
             };
             let replies = self.ask(namespace, &scripts::RESYNC, &pending, args).await?;

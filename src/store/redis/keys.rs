@@ -76,6 +76,7 @@ pub(super) fn expected_type(key: &str) -> &'static str {
     match key.split_once("}:") {
         // The registry is the only key without a hash tag, and the queues are all that is not in the table.
         None => "hash",
+        Some((_, "history")) => "stream",
         Some((_, name)) => SHARD_KEYS.iter().find(|(known, _)| *known == name).map_or("zset", |(_, kind)| kind),
     }
 }

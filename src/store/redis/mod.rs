@@ -42,6 +42,7 @@ use crate::store::{
 
 use codec::Reader;
 use connection::Connection;
+use deadline::payload_len;
 use gather::Gatherer;
 use scope::Scope;
 
@@ -74,7 +75,7 @@ pub struct RedisStore {
     turn: Arc<AtomicUsize>,
     tracks: Arc<Gatherer<(Name, Mode), Track, Tracked>>,
     renews: Arc<Gatherer<Name, Renew, Renewed>>,
-    removes: Arc<Gatherer<Name, Id, Removed>>,
+    removes: Arc<Gatherer<Name, Id, Result<Removed, Invalid>>>,
 }
 
 impl RedisStore {
@@ -194,7 +195,11 @@ impl Store for RedisStore {
             let (store, name) = (store.clone(), name.clone());
             async move { store.track_all(&name, mode, &entries).await }
         };
-        Ok(vec![self.tracks.ask((namespace.clone(), mode), entry.clone(), send).await?])
+        Ok(vec![
+            self.tracks
+                .ask((namespace.clone(), mode), entry.clone(), payload_len(entry.payload.as_deref()), send)
+                .await?,
+        ])
     }
 
     async fn replace(&self, namespace: &Name, mode: Mode, new: &Track, old: &Id) -> Result<Replaced, StoreError> {
@@ -208,19 +213,17 @@ impl Store for RedisStore {
             let (store, name) = (store.clone(), name.clone());
             async move { store.renew_all(&name, &entries).await }
         };
-        Ok(vec![self.renews.ask(namespace.clone(), entry.clone(), send).await?])
+        Ok(vec![self.renews.ask(namespace.clone(), entry.clone(), payload_len(entry.payload.as_deref()), send).await?])
     }
 
     async fn remove(&self, namespace: &Name, ids: &[Id]) -> Result<Vec<Removed>, StoreError> {
         let [id] = ids else { return self.remove_all(namespace, ids).await };
-        // What is refused as a whole must not be refused with somebody else's.
-        self.scope(namespace).await?.check_key(id)?;
         let (store, name) = (self.clone(), namespace.clone());
         let send = move |ids: Vec<Id>| {
             let (store, name) = (store.clone(), name.clone());
-            async move { store.remove_all(&name, &ids).await }
+            async move { store.remove_each(&name, &ids).await }
         };
-        Ok(vec![self.removes.ask(namespace.clone(), id.clone(), send).await?])
+        Ok(vec![self.removes.ask(namespace.clone(), id.clone(), 0, send).await??])
     }
 
     async fn expire(&self, namespace: &Name, ids: &[Id]) -> Result<Vec<Expired>, StoreError> {

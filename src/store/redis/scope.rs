@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{Id, Invalid, Name, Settings};
+use crate::model::{Name, Settings};
 use crate::store::{Configured, StoreError};
 
 use super::{keyed, keys};
@@ -49,14 +49,6 @@ impl Scope {
     /// Whether a key-backed namespace may read or write the key behind this id.
     pub(super) fn is_key(&self, id: &[u8]) -> bool {
         keyed::is_id(&self.prefix, self.settings(), id)
-    }
-
-    /// Refuses an id that cannot be a key of this namespace.
-    pub(super) fn check_key(&self, id: &Id) -> Result<(), Invalid> {
-        match self.settings().key_backed && !self.is_key(id.as_bytes()) {
-            true => Err(Invalid::new("id", format!("\"{id}\" matches none of the namespace's key patterns"))),
-            false => Ok(()),
-        }
     }
 
     /// The number scripts know a route by, from 1.

@@ -85,8 +85,9 @@ impl RedisStore {
         let (Some(version), Some(settings), Some(routes)) = (version, settings, routes) else {
             return Err(StoreError::Unconfigured { namespace: namespace.clone() });
         };
-        let unreadable =
-            |error: serde_json::Error| reader.odd(format!("the settings of {namespace} cannot be read: {error}"));
+        let unreadable = |error: serde_json::Error| {
+            reader.odd(format!("the settings of {namespace} cannot be read: {error}; a newer forewarn may have written them: upgrade this one"))
+        };
         Ok(Arc::new(Configured {
             version: String::from_utf8_lossy(&version).into_owned(),
             settings: serde_json::from_slice(&settings).map_err(unreadable)?,

@@ -111,9 +111,13 @@ impl Operation<'_> {
     pub(super) fn history(&self, query: &HistoryQuery) -> Result<Vec<HistoryEntry>, Fault> {
         let id = query.id.as_ref().map(|id| id.as_bytes());
         let stored: Vec<Stored> = self.desk.rows(
+            // Where an id is asked for, the limit is for its own rows; leads passed over may be those of others.
             "SELECT at, ending, route, kind, expires_at, id, after, count FROM history
-             WHERE namespace = ?1 AND (?2 IS NULL OR id IS NULL OR id = ?2) ORDER BY seq DESC LIMIT ?3",
-            (self.scope.key, id, bound(query.limit() as u64)),
+             WHERE namespace = ?1 AND (?2 IS NULL OR id IS NULL OR id = ?2) AND seq >= coalesce((
+               SELECT seq FROM history WHERE namespace = ?1 AND (?2 IS NULL OR id = ?2)
+               ORDER BY seq DESC LIMIT 1 OFFSET ?3), 0)
+             ORDER BY seq DESC",
+            (self.scope.key, id, bound(query.limit() as u64 - 1)),
             |row: &Row<'_>| {
                 Ok(Stored {
                     at: row.get(0)?,
@@ -127,7 +131,8 @@ impl Operation<'_> {
                 })
             },
         )?;
-        stored.into_iter().map(|row| self.entry(row)).collect()
+        let entries = stored.into_iter().map(|row| self.entry(row)).collect::<Result<_, _>>()?;
+        Ok(query.limited(entries))
     }
 
     fn entry(&self, row: Stored) -> Result<HistoryEntry, Fault> {

@@ -82,8 +82,9 @@ impl Stored {
             desk.one("SELECT settings, routes FROM namespace WHERE key = ?1", [self.key], |row| {
                 Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
             })?;
-        let unreadable =
-            |error: serde_json::Error| desk.odd(format!("the settings of {namespace} cannot be read: {error}"));
+        let unreadable = |error: serde_json::Error| {
+            desk.odd(format!("the settings of {namespace} cannot be read: {error}; a newer forewarn may have written them: upgrade this one"))
+        };
         let settings: Settings = serde_json::from_str(&settings).map_err(unreadable)?;
         let routes: Vec<Route> = serde_json::from_str(&routes).map_err(unreadable)?;
         let configured = Configured { version: self.version.clone(), settings, routes, paused: self.paused.clone() };

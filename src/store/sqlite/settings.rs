@@ -180,6 +180,9 @@ impl Operation<'_> {
     /// Brings cursors, marks and queues from the old leads to those of this operation.
     fn begin_leads(&mut self, present: Option<&Configured>, first_start: FirstStart) -> Result<(), Fault> {
         let key = self.scope.key;
+        if self.scope.settings().history == 0 {
+            self.desk.run("DELETE FROM history WHERE namespace = ?1", [key])?;
+        }
         let removed = self.plan_leads(present, first_start)?;
         self.leads.iter().try_for_each(|lead| self.save_cursor(lead))?;
         for lead in removed {

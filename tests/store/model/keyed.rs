@@ -197,6 +197,9 @@ impl Model {
         if largest == 0 && self.rules.grace == 0 {
             return interval;
         }
+        if self.stopped.reminders && self.stopped.cleanups {
+            return interval;
+        }
         self.next_pass = Some(self.now + interval);
         self.ride_out_clock_step(None);
         for (id, e) in self.armed.clone() {

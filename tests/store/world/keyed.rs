@@ -17,6 +17,8 @@ pub(super) fn settings(settings: Settings, keyed: Keyed) -> Settings {
     settings.recheck_interval = RECHECK;
     if keyed.has_pattern {
         settings.keys = vec!["[^~]*".parse::<KeyPattern>().expect("a good pattern")];
+    } else if keyed.manages {
+        settings.keys = vec!["*".parse::<KeyPattern>().expect("a good pattern")];
     }
     settings
 }

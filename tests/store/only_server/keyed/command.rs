@@ -28,6 +28,8 @@ async fn only_ids_that_match_the_patterns_are_read() {
         let refused = keys.scene.track(&foreign, FAR + 9 * MINUTE).await;
         assert!(matches!(&refused, Tracked::Rejected(invalid) if invalid.field() == "id"), "{refused:?}");
         let name = keys.scene.name.clone();
+        // Out of quarantine, and no more.
+        assert_eq!(keys.scene.remove(&own).await, Removed::Removed);
         assert!(problem(keys.scene.store.remove(&name, &[id(&own)]).await).contains("patterns"));
         assert!(problem(keys.scene.store.expire(&name, &[id(&foreign)]).await).contains("patterns"));
         let there: i64 = keys.scene.raw(&["EXISTS", &foreign, &own]).await;
@@ -37,9 +39,10 @@ async fn only_ids_that_match_the_patterns_are_read() {
 }
 
 #[tokio::test]
-async fn own_keys_are_no_ids_even_without_patterns() {
+async fn own_keys_are_no_ids_whatever_the_pattern() {
     for kind in servers() {
-        let scene = Scene::open(kind, Settings::default().key_backed(true).manage_keys(true)).await;
+        let scene =
+            Scene::open(kind, Settings::default().key_backed(true).keys("*".parse().unwrap()).manage_keys(true)).await;
         for own in [scene.key("meta"), "{fw:other:0}:exp".to_owned(), "fw:namespaces".to_owned()] {
             assert!(problem(scene.store.remove(&scene.name, &[id(&own)]).await).contains("patterns"), "{own}");
         }
@@ -116,5 +119,36 @@ async fn managed_keys_are_moved_and_deleted_with_their_ids() {
         let replaced = keys.scene.replace(Mode::Upsert, &missing, FAR + 20 * MINUTE, None, &new).await;
         assert_eq!(replaced, Replaced { tracked: Tracked::NoKey, replaced: false });
         assert_eq!(keys.armed("new").await, Some(20 * MINUTE));
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_know_yet_that_ids_are_keys_touches_none_that_match_no_pattern() {
+    for kind in servers() {
+        let plain = Scene::open(kind, reminding(&["10m"])).await;
+        plain.at(FAR);
+        plain.track("before", FAR + MINUTE).await;
+        let mut other = plain.beside().await;
+        let pattern = format!("{}:*", plain.name).parse().unwrap();
+        let (secret, own) = (format!("secret {}", plain.name), format!("{}:a", plain.name));
+        for key in [&secret, &own] {
+            let _: () = other.raw(&["SET", key, "data"]).await;
+        }
+        other.configure(reminding(&["10m"]).key_backed(true).manage_keys(true).keys(pattern), &[]).await;
+
+        // Each of these clients was there before the settings changed.
+        let is_refused = |tracked: &Tracked| matches!(tracked, Tracked::Rejected(invalid) if invalid.field() == "id");
+        let tracked = plain.track(&secret, FAR + MINUTE).await;
+        assert!(is_refused(&tracked), "{tracked:?}");
+        let replaced = plain.replace(Mode::Upsert, &own, FAR + MINUTE, None, &secret).await;
+        assert!(is_refused(&replaced.tracked) && !replaced.replaced, "{replaced:?}");
+        let secrets = [id(&secret)];
+        let (refused, removed) = tokio::join!(plain.store.remove(&plain.name, &secrets), plain.remove(&own));
+        assert!(problem(refused).contains("patterns"));
+        assert_eq!(removed, Removed::Removed, "the key was there, and it is no concern of its neighbour in the call");
+        assert!(problem(plain.store.expire(&plain.name, &[id(&secret)]).await).contains("patterns"));
+        let ttl: i64 = other.raw(&["TTL", &secret]).await;
+        assert_eq!(ttl, -1, "{secret} is as it was");
+        let _: i64 = other.raw(&["DEL", &secret]).await;
     }
 }

@@ -354,3 +354,33 @@ async fn what_a_claim_had_no_time_to_look_at_waits_for_the_next() {
         assert!(one_by_one(&keys, "mail").await.is_empty());
     }
 }
+
+#[tokio::test]
+async fn a_key_that_outlives_all_that_can_be_tracked_keeps_its_id_armed() {
+    for kind in servers() {
+        let mut keys = Keys::open(kind, reminding(&["10m"])).await;
+        keys.arm("a", 30 * MINUTE).await;
+        keys.slide("a", 253_402_300_799_000 - START - FAR).await;
+        keys.at(20 * MINUTE).await;
+        assert!(keys.heard().await.is_empty());
+        assert_eq!(keys.armed("a").await, Some(100_000_000_000_000 - START - FAR));
+        keys.at(40 * MINUTE).await;
+        assert!(keys.heard().await.is_empty());
+        assert_eq!(keys.counters().await.quarantined, 0);
+    }
+}
+
+#[tokio::test]
+async fn while_everything_is_paused_no_pass_looks_at_keys() {
+    for kind in servers() {
+        let mut keys = Keys::open(kind, reminding(&["10m"])).await;
+        keys.arm("a", 5 * MINUTE).await;
+        keys.delete("a").await;
+        keys.scene.pause(None, true, true, true).await;
+        keys.resync().await;
+        assert_eq!((keys.armed("a").await, keys.counters().await.gone), (Some(5 * MINUTE), 0));
+        keys.scene.pause(None, true, true, false).await;
+        keys.resync().await;
+        assert_eq!((keys.armed("a").await, keys.counters().await.gone), (None, 1));
+    }
+}
