@@ -125,19 +125,8 @@ for i = 1, lead_count do
   end
 end
 
--- Q1: fair shares of the batch; who gets the odd one rotates.
-local wanted, share, room = { in_queue, in_leads, in_exp }, { 0, 0, 0 }, limit
-while room > 0 do
-  local hungry = 0
-  for class = 1, 3 do if share[class] < wanted[class] then hungry = hungry + 1 end end
-  if hungry == 0 then break end
-  local each = max(1, floor(room / hungry))
-  for turn = 1, 3 do
-    local class = (claims_before + turn) % 3 + 1
-    local more = min(each, wanted[class] - share[class], room)
-    share[class], room = share[class] + more, room - more
-  end
-end
+local wanted = { in_queue, in_leads, in_exp }
+local share = fair_shares(wanted, limit, claims_before)
 
 local c
 if share[1] + share[2] + share[3] > 0 then

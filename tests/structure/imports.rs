@@ -12,19 +12,25 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("source", &["model", "clock"]),
     ("store::redis", &["model", "clock", "store"]),
     ("store::sqlite", &["model", "clock", "store"]),
+    // The forms of the HTTP API, which its server and its client share.
+    ("api", &["model", "clock", "store"]),
+    ("store::remote", &["model", "clock", "store", "api"]),
     ("engine", &["model", "clock", "store", "sink", "source"]),
     // It picks the store from its URL.
-    ("forewarn", &["model", "clock", "store", "sink", "source", "engine", "store::redis", "store::sqlite"]),
+    (
+        "forewarn",
+        &["model", "clock", "store", "sink", "source", "engine", "store::redis", "store::sqlite", "store::remote"],
+    ),
     // Its store is an embedded one.
     ("testing", &["model", "clock", "store", "store::sqlite", "engine", "forewarn"]),
     ("config", &["model", "clock", "store", "sink", "source", "engine", "forewarn"]),
-    ("http", &["model", "clock", "store", "sink", "source", "engine", "forewarn", "config"]),
+    ("http", &["model", "clock", "store", "sink", "source", "api", "engine", "forewarn", "config"]),
     // It picks the sinks and the sources.
-    ("daemon", &["model", "clock", "store", "sink", "source", "engine", "forewarn", "config", "http"]),
+    ("daemon", &["model", "clock", "store", "sink", "source", "engine", "forewarn", "config", "http", "api"]),
 ];
 
 /// Which of `store`'s modules are adapters.
-const ADAPTERS: &[&str] = &["store::redis", "store::sqlite"];
+const ADAPTERS: &[&str] = &["store::redis", "store::sqlite", "store::remote"];
 
 #[test]
 fn imports_point_one_way() {

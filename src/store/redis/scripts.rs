@@ -94,10 +94,10 @@ operation!(
 operation!(
     CLAIM,
     " flags=allow-oom",
-    ["shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "validity", "failure", "rank", "unkeyed"],
+    ["shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "validity", "failure", "rank", "share", "unkeyed"],
     keyed [
-        "shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "validity", "failure", "rank", "keyed",
-        "due_keys"
+        "shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "validity", "failure", "rank", "share",
+        "keyed", "due_keys"
     ],
     "claim"
 );
