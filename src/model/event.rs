@@ -2,12 +2,9 @@
 //!
 //! Source: the CloudEvents 1.0.2 specification and its JSON event format.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use chrono::SecondsFormat;
 use serde::Serialize;
-use serde_json::Value;
 
-use crate::model::{EventId, Kind, Notice, Reason, to_datetime};
+use crate::model::{EventId, Kind, Notice, PayloadJson, Reason, format_instant};
 
 /// A notice as a CloudEvent: serialize it to get the JSON.
 #[derive(Debug, Clone, Serialize)]
@@ -43,7 +40,7 @@ struct Data {
     attempt: u32,
     on_set: bool,
     #[serde(flatten)]
-    payload: Payload,
+    payload: PayloadJson,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -51,14 +48,6 @@ enum IdText {
     #[serde(rename = "id")]
     Text(String),
     #[serde(rename = "id_base64")]
-    Base64(String),
-}
-
-#[derive(Debug, Clone, Serialize)]
-enum Payload {
-    #[serde(rename = "payload")]
-    Json(Value),
-    #[serde(rename = "payload_base64")]
     Base64(String),
 }
 
@@ -88,46 +77,37 @@ impl Event {
             Some(text) => IdText::Text(text.to_owned()),
             None => IdText::Base64(notice.id.to_base64()),
         };
-        let payload = match hand_out.payload {
-            None => Payload::Json(Value::Null),
-            Some(bytes) => match serde_json::from_slice(bytes) {
-                Ok(json) => Payload::Json(json),
-                Err(_) => Payload::Base64(STANDARD.encode(bytes)),
-            },
-        };
         Self {
             specversion: "1.0",
             kind,
             id: notice.event_id(),
             source: format!("/forewarn/{}", notice.namespace),
             subject: notice.id.as_text().map_or_else(|| notice.id.to_base64(), str::to_owned),
-            time: rfc3339(hand_out.sent_at_ms),
+            time: format_instant(hand_out.sent_at_ms),
             datacontenttype: "application/json",
             data: Data {
                 namespace: notice.namespace.to_string(),
                 id,
                 kind: notice.kind.as_str(),
                 reason,
-                expires_at: rfc3339(notice.expires_at_ms),
+                expires_at: format_instant(notice.expires_at_ms),
                 lead_ms,
                 remaining_ms: notice.expires_at_ms.saturating_sub(hand_out.sent_at_ms).max(0),
-                due_at: rfc3339(hand_out.due_at_ms),
-                sent_at: rfc3339(hand_out.sent_at_ms),
+                due_at: format_instant(hand_out.due_at_ms),
+                sent_at: format_instant(hand_out.sent_at_ms),
                 lateness_ms: hand_out.sent_at_ms.saturating_sub(hand_out.due_at_ms).max(0),
                 attempt: hand_out.attempt,
                 on_set: hand_out.on_set,
-                payload,
+                payload: PayloadJson::from(hand_out.payload),
             },
         }
     }
 }
 
-fn rfc3339(ms: i64) -> String {
-    to_datetime(ms).to_rfc3339_opts(SecondsFormat::Millis, true)
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::model::{Id, LeadTime, Name};
 

@@ -1,6 +1,6 @@
 //! The absolute instant at which something expires, checked to be milliseconds.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 
 use crate::model::Invalid;
 
@@ -53,6 +53,11 @@ impl ExpiresAt {
 pub fn to_datetime(ms: i64) -> DateTime<Utc> {
     let limit = if ms < 0 { DateTime::<Utc>::MIN_UTC } else { DateTime::<Utc>::MAX_UTC };
     DateTime::from_timestamp_millis(ms).unwrap_or(limit)
+}
+
+/// Milliseconds since the epoch as RFC 3339 in UTC, with milliseconds.
+pub fn format_instant(ms: i64) -> String {
+    to_datetime(ms).to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 impl TryFrom<DateTime<Utc>> for ExpiresAt {

@@ -1,23 +1,28 @@
 //! The one error of bad input: which field, what is wrong with it, how to mend it.
 
-use std::{convert::Infallible, fmt};
+use std::{borrow::Cow, convert::Infallible, fmt};
 
 /// Input that was refused: names the field, the value and the fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalid {
-    field: &'static str,
+    field: Cow<'static, str>,
     problem: String,
 }
 
 impl Invalid {
     /// Makes the error for `field`; `problem` says what is wrong and what to give instead.
-    pub fn new(field: &'static str, problem: impl Into<String>) -> Self {
-        Self { field, problem: problem.into() }
+    pub fn new(field: impl Into<Cow<'static, str>>, problem: impl Into<String>) -> Self {
+        Self { field: field.into(), problem: problem.into() }
     }
 
     /// The field that was refused, as it is called in flags, JSON and configuration.
-    pub fn field(&self) -> &'static str {
-        self.field
+    pub fn field(&self) -> &str {
+        &self.field
+    }
+
+    /// What is wrong with it, and the fix.
+    pub fn problem(&self) -> &str {
+        &self.problem
     }
 }
 

@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn settings_that_cannot_work_are_refused_by_field() {
-        let field = |settings: Settings| settings.check().unwrap_err().field();
+        let field = |settings: Settings| settings.check().unwrap_err().field().to_owned();
         assert_eq!(field(Settings::default().remind(lead("60s")).remind(lead("1m"))), "remind");
         assert_eq!(field(Settings::default().lease(Duration::ZERO)), "lease");
         assert_eq!(field(Settings::default().shards(0)), "shards");
