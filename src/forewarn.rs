@@ -3,11 +3,14 @@
 mod call;
 mod namespace;
 
-use std::sync::Arc;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use crate::model::Invalid;
 use crate::store::redis::RedisStore;
-use crate::store::sqlite::SqliteStore;
+use crate::store::sqlite::{SqliteOptions, SqliteStore};
 use crate::store::{Registered, Store, StoreError};
 
 pub use call::{RenewCall, TrackCall};
@@ -47,6 +50,23 @@ impl Forewarn {
             )
             .into()),
         }
+    }
+
+    /// Opens the store in the file at `path`; it and its directory are made if they are missing.
+    ///
+    /// # Errors
+    /// [`StoreError::Unusable`] for a file that is no store.
+    pub async fn open_file(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let options = SqliteOptions { create_parent: true, ..SqliteOptions::default() };
+        Ok(Self::with_store(Arc::new(SqliteStore::open(path, options).await?)))
+    }
+
+    /// The file that a URL names; `None` if the store is on a server. Opens nothing.
+    ///
+    /// # Errors
+    /// For a URL of a file that cannot be understood.
+    pub fn file_of(url: &str) -> Result<Option<PathBuf>, Invalid> {
+        url.starts_with("sqlite:").then(|| SqliteStore::path_of(url)).transpose()
     }
 
     /// Uses a store that is open already.

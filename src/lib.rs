@@ -45,12 +45,17 @@
 //!
 //! - `cli` (default): the command line. A program that only uses the library leaves it out with
 //!   `default-features = false`.
+//! - `daemon`: the configuration of the daemon and the forms of its API.
 #![cfg_attr(
     test,
     allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop at the first surprise")
 )]
 
+#[cfg(feature = "daemon")]
+pub mod api;
 pub mod clock;
+#[cfg(feature = "daemon")]
+pub mod config;
 pub mod engine;
 mod forewarn;
 pub mod model;

@@ -5,6 +5,7 @@
 
 mod apply;
 mod args;
+mod config;
 mod deadline;
 mod demo;
 mod exec;
@@ -35,6 +36,7 @@ use anyhow::Context as _;
 use clap::{
     CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
     error::{ContextKind, ContextValue},
+    parser::ValueSource,
 };
 use clap_complete::Shell;
 use forewarn::store::Shelf;
@@ -72,6 +74,9 @@ struct Cli {
         hide_env_values = true
     )]
     store: Option<String>,
+    /// Whether the store was given as a flag, and not by the environment.
+    #[arg(skip)]
+    store_is_flag: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -104,6 +109,8 @@ enum Command {
     Review(parked::ParkedCommand),
     #[command(subcommand, arg_required_else_help = true)]
     Store(store::StoreCommand),
+    #[command(subcommand, arg_required_else_help = true)]
+    Config(config::ConfigCommand),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -147,7 +154,10 @@ pub(super) fn main() -> ExitCode {
 
 fn parse() -> Result<Cli, clap::Error> {
     let command = [Shelf::Dead, Shelf::Review].into_iter().fold(Cli::command(), parked::with_usage);
-    Cli::from_arg_matches(&command.try_get_matches()?)
+    let matches = command.try_get_matches()?;
+    let mut cli = Cli::from_arg_matches(&matches)?;
+    cli.store_is_flag = matches.value_source("store") == Some(ValueSource::CommandLine);
+    Ok(cli)
 }
 
 fn start_log(default: &str) -> anyhow::Result<()> {
@@ -176,6 +186,9 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
     if let Command::Store(command) = cli.command {
         return store::run(command).await;
     }
+    if let Command::Config(command) = cli.command {
+        return config::run(command, cli.store.filter(|_| cli.store_is_flag)).await;
+    }
     let url = cli.store.filter(|url| !url.is_empty());
     if let Command::Demo(_) = cli.command {
         return demo::demo(url.as_deref()).await;
@@ -193,6 +206,6 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Stats(args) => stats::stats(&forewarn, args).await,
         Command::Dead(command) => parked::run(&forewarn, Shelf::Dead, command).await,
         Command::Review(command) => parked::run(&forewarn, Shelf::Review, command).await,
-        Command::Demo(_) | Command::Store(_) | Command::Completions { .. } => Ok(Exit::Done),
+        Command::Demo(_) | Command::Store(_) | Command::Config(_) | Command::Completions { .. } => Ok(Exit::Done),
     }
 }

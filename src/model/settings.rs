@@ -246,6 +246,7 @@ macro_rules! words {
 /// What a reminder does when its deadline is set inside its lead.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "daemon", derive(schemars::JsonSchema, utoipa::ToSchema))]
 pub enum Late {
     /// Silent on creation; a renewal from outside to inside speaks at once.
     #[default]
@@ -261,6 +262,7 @@ words!(Late, "late", "crossing, skip or fire", { Crossing => "crossing", Skip =>
 /// What a new life does to an open cleanup of an earlier one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "daemon", derive(schemars::JsonSchema, utoipa::ToSchema))]
 pub enum OnRearm {
     /// Voids it: the lives share what would be cleaned.
     #[default]
@@ -274,6 +276,7 @@ words!(OnRearm, "on_rearm", "supersede or deliver", { Supersede => "supersede", 
 /// What a key that vanishes before its time does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "daemon", derive(schemars::JsonSchema, utoipa::ToSchema))]
 pub enum OnGone {
     /// Opens a cleanup of reason `gone`, unless the key is back when that is handed out.
     #[default]
@@ -287,6 +290,7 @@ words!(OnGone, "on_gone", "cleanup or drop", { Cleanup => "cleanup", Drop => "dr
 /// Whether ids armed before the first worker ran, and inside a lead already, are reminded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "daemon", derive(schemars::JsonSchema, utoipa::ToSchema))]
 pub enum FirstStart {
     /// They are.
     #[default]

@@ -23,7 +23,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     // Its store is an embedded one.
     ("testing", &["model", "clock", "store", "store::sqlite", "engine", "forewarn"]),
-    ("config", &["model", "clock", "store", "sink", "source", "engine", "forewarn"]),
+    ("config", &["model", "clock", "store", "sink", "source", "api", "engine", "forewarn"]),
     ("http", &["model", "clock", "store", "sink", "source", "api", "engine", "forewarn", "config"]),
     // It picks the sinks and the sources.
     ("daemon", &["model", "clock", "store", "sink", "source", "engine", "forewarn", "config", "http", "api"]),

@@ -22,7 +22,6 @@ use tokio_util::sync::CancellationToken;
 use super::{
     exit::Exit,
     output::{print, say},
-    place,
     signals::Signals,
 };
 use cast::{Cast, Heard};
@@ -65,7 +64,7 @@ pub(super) async fn demo(url: Option<&str>) -> anyhow::Result<Exit> {
         },
         None => {
             let directory = std::env::temp_dir().join(format!("forewarn-demo-{:016x}", fastrand::u64(..)));
-            let forewarn = place::open_file(&directory.join("forewarn.db")).await?;
+            let forewarn = Forewarn::open_file(&directory.join("forewarn.db")).await?;
             print(format_args!("the store is a temporary file: {}", directory.join("forewarn.db").display()))?;
             let performed = perform(&forewarn).await;
             drop(forewarn);

@@ -46,7 +46,7 @@ use async_trait::async_trait;
 use rusqlite::Connection;
 use tokio::sync::{OnceCell, broadcast};
 
-use crate::model::{Id, Mode, Name, Pause, Renew, Track};
+use crate::model::{Id, Invalid, Mode, Name, Pause, Renew, Track};
 use crate::store::copy::{Bookmark, CopyMark, Exported, Row};
 use crate::store::{
     Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, HistoryEntry, HistoryQuery,
@@ -108,6 +108,14 @@ impl SqliteStore {
     /// a store; it is left as it is.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         Self::open(url::path_of(url)?, SqliteOptions::default()).await
+    }
+
+    /// The path that `url` names. Opens nothing.
+    ///
+    /// # Errors
+    /// If it is no such URL.
+    pub fn path_of(url: &str) -> Result<PathBuf, Invalid> {
+        url::path_of(url)
     }
 
     /// Opens the file at `path` with options.
