@@ -45,7 +45,6 @@
 //!
 //! - `cli` (default): the command line. A program that only uses the library leaves it out with
 //!   `default-features = false`.
-//! - `daemon`: the configuration of the daemon and the forms of its API.
 #![cfg_attr(
     test,
     allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop at the first surprise")
@@ -56,8 +55,12 @@ pub mod api;
 pub mod clock;
 #[cfg(feature = "daemon")]
 pub mod config;
+#[cfg(feature = "daemon")]
+pub mod daemon;
 pub mod engine;
 mod forewarn;
+#[cfg(feature = "daemon")]
+pub mod http;
 pub mod model;
 pub mod store;
 pub mod testing;

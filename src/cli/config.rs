@@ -76,7 +76,8 @@ fn load(from: FileArg, store: Option<String>) -> Result<Loaded, ConfigError> {
     layers.load()
 }
 
-fn refuse(error: &ConfigError) -> Exit {
+/// Tells everything that is wrong with a configuration.
+pub(super) fn refuse(error: &ConfigError) -> Exit {
     for problem in &error.problems {
         say(format_args!("error: {problem}"));
     }

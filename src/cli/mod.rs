@@ -12,12 +12,14 @@ mod exec;
 mod exit;
 mod history;
 mod list;
+mod log;
 mod namespace;
 mod notice;
 mod output;
 mod parked;
 mod pauses;
 mod place;
+mod serve;
 mod settings;
 mod show;
 mod signals;
@@ -25,12 +27,7 @@ mod stats;
 mod store;
 mod work;
 
-use std::{
-    env::VarError,
-    io::{self, IsTerminal as _},
-    process::ExitCode,
-    time::Duration,
-};
+use std::{process::ExitCode, time::Duration};
 
 use anyhow::Context as _;
 use clap::{
@@ -40,9 +37,8 @@ use clap::{
 };
 use clap_complete::Shell;
 use forewarn::store::Shelf;
-use tracing_subscriber::EnvFilter;
 
-use exit::{Exit, Usage};
+use exit::Exit;
 
 /// Warns before something expires and cleans up after it has
 ///
@@ -84,6 +80,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::DemoArgs),
+    Serve(serve::ServeArgs),
     Work(work::WorkArgs),
     #[command(subcommand, arg_required_else_help = true)]
     Namespace(namespace::NamespaceCommand),
@@ -133,9 +130,7 @@ pub(super) fn main() -> ExitCode {
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() };
         }
     };
-    // The command itself says when its worker starts and stops.
-    let filter = if matches!(cli.command, Command::Work(_)) { "info,forewarn::engine::worker=warn" } else { "warn" };
-    let ended = start_log(filter).and_then(|()| {
+    let ended = start_log(&cli).and_then(|()| {
         let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
         let ended = runtime.block_on(run(cli));
         // A name look-up that hangs in its thread must not hold up the end.
@@ -160,20 +155,14 @@ fn parse() -> Result<Cli, clap::Error> {
     Ok(cli)
 }
 
-fn start_log(default: &str) -> anyhow::Result<()> {
-    let wanted = match std::env::var("FOREWARN_LOG") {
-        Ok(filter) if !filter.is_empty() => filter,
-        Ok(_) | Err(VarError::NotPresent) => default.to_owned(),
-        Err(error @ VarError::NotUnicode(_)) => return Err(Usage(format!("FOREWARN_LOG: {error}")).into()),
-    };
-    let filter = EnvFilter::try_new(wanted)
-        .map_err(|e| Usage(format!("FOREWARN_LOG is no log filter ({e}); give a level such as debug")))?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
-        .init();
-    Ok(())
+/// The daemon starts its log by its configuration.
+fn start_log(cli: &Cli) -> anyhow::Result<()> {
+    match cli.command {
+        Command::Serve(_) => Ok(()),
+        // The command itself says when its worker starts and stops.
+        Command::Work(_) => log::start_for_command("info,forewarn::engine::worker=warn"),
+        _ => log::start_for_command("warn"),
+    }
 }
 
 async fn run(cli: Cli) -> anyhow::Result<Exit> {
@@ -188,6 +177,9 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
     }
     if let Command::Config(command) = cli.command {
         return config::run(command, cli.store.filter(|_| cli.store_is_flag)).await;
+    }
+    if let Command::Serve(args) = cli.command {
+        return serve::serve(args, cli.store.filter(|_| cli.store_is_flag)).await;
     }
     let url = cli.store.filter(|url| !url.is_empty());
     if let Command::Demo(_) = cli.command {
@@ -206,6 +198,8 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Stats(args) => stats::stats(&forewarn, args).await,
         Command::Dead(command) => parked::run(&forewarn, Shelf::Dead, command).await,
         Command::Review(command) => parked::run(&forewarn, Shelf::Review, command).await,
-        Command::Demo(_) | Command::Store(_) | Command::Config(_) | Command::Completions { .. } => Ok(Exit::Done),
+        Command::Demo(_) | Command::Serve(_) | Command::Store(_) | Command::Config(_) | Command::Completions { .. } => {
+            Ok(Exit::Done)
+        }
     }
 }

@@ -28,4 +28,6 @@ pub use delivery::Delivery;
 pub use error::WorkerError;
 pub use outcome::Outcome;
 pub use report::{Happening, Loss, StopReport, Totals};
+#[cfg(feature = "daemon")]
+pub(crate) use tick::{Alarm, Patience, StoreClock};
 pub use worker::Worker;

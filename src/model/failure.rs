@@ -8,6 +8,7 @@ use crate::model::Invalid;
 
 /// The class of a failure; it decides what happens next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "daemon", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Class {

@@ -8,6 +8,7 @@ use crate::model::{Invalid, format_span, parse_span, span_ms};
 
 /// How long before `expires_at` a reminder speaks: whole milliseconds, at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "daemon", derive(utoipa::ToSchema))]
 #[serde(try_from = "i64", into = "i64")]
 pub struct LeadTime(i64);
 

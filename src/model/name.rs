@@ -8,6 +8,7 @@ use crate::model::Invalid;
 
 /// The name of a namespace, a route or a key prefix: `[a-z0-9][a-z0-9_.-]{0,63}`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "daemon", derive(utoipa::ToSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 

@@ -19,6 +19,7 @@ pub struct Pause {
 
 /// What is paused at present.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "daemon", derive(utoipa::ToSchema))]
 pub struct Paused {
     /// No reminder is swept or handed out.
     pub reminders: bool,

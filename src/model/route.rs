@@ -10,6 +10,7 @@ use crate::model::{Invalid, LeadTime, Name};
 ///
 /// Written as `NAME`, `NAME:reminders` or `NAME:cleanups`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "daemon", derive(utoipa::ToSchema))]
 pub struct Route {
     /// The name; also the last part of the route's key.
     pub name: Name,

@@ -11,6 +11,8 @@ mod notation;
 mod plan;
 mod recurrence;
 pub mod redis;
+#[cfg(feature = "daemon")]
+pub mod remote;
 mod reply;
 mod request;
 pub mod sqlite;

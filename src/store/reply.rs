@@ -2,13 +2,14 @@
 
 use std::{fmt, sync::Arc};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::{EventId, FailureRecord, Invalid, LeadTime, Name, Notice, Paused, Route, Settings};
 use crate::store::StoreError;
 
 /// A namespace as the registry knows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "daemon", derive(utoipa::ToSchema))]
 pub struct Registered {
     /// The name.
     pub name: Name,
@@ -209,7 +210,8 @@ pub enum Next {
 }
 
 /// Why a delivery was dropped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "daemon", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DropReason {
     /// A renewal, a removal or a new life made it void.
@@ -223,7 +225,8 @@ pub enum DropReason {
 }
 
 /// How many deliveries were dropped, by reason.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "daemon", derive(utoipa::ToSchema))]
 pub struct Dropped {
     /// Made void by a renewal, a removal or a new life.
     pub superseded: u64,

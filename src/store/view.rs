@@ -1,6 +1,6 @@
 //! What people look at: one deadline with all that hangs on it, lists, and how much there is of what.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::{FailureRecord, Id, Name, Notice, Paused};
 use crate::store::Dropped;
@@ -51,7 +51,8 @@ pub struct DeliveryView {
 }
 
 /// The states of a delivery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "daemon", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryState {
     /// Never handed out.
@@ -63,7 +64,8 @@ pub enum DeliveryState {
 }
 
 /// How much of what there is in a namespace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "daemon", derive(utoipa::ToSchema))]
 pub struct Stats {
     /// The namespace.
     pub namespace: Name,
@@ -88,7 +90,8 @@ pub struct Stats {
 }
 
 /// How much of what there is on one route.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "daemon", derive(utoipa::ToSchema))]
 pub struct RouteStats {
     /// The route.
     pub route: Name,
@@ -103,7 +106,8 @@ pub struct RouteStats {
 }
 
 /// Running totals since the namespace was created.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "daemon", derive(utoipa::ToSchema))]
 pub struct Counters {
     /// Hand-outs, first and repeated.
     pub handed_out: u64,

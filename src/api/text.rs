@@ -1,0 +1,147 @@
+//! Ids, instants, spans and payloads as the API writes them: read here once, into the words of the model.
+
+use std::time::Duration;
+
+use base64::{
+    Engine as _,
+    alphabet::{STANDARD, URL_SAFE},
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use chrono::DateTime;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::model::{ExpiresAt, Id, Invalid, PayloadJson, parse_span, span_ms};
+
+const LENIENT: GeneralPurposeConfig =
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+const URL: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, LENIENT);
+const PLAIN: GeneralPurpose = GeneralPurpose::new(&STANDARD, LENIENT);
+
+/// Reads base64 of either alphabet, with or without padding.
+fn bytes(field: &'static str, text: &str) -> Result<Vec<u8>, Invalid> {
+    let engine = if text.contains(['+', '/']) { &PLAIN } else { &URL };
+    engine.decode(text).map_err(|e| Invalid::new(field, format!("is not base64 ({e}); see RFC 4648, section 4 or 5")))
+}
+
+/// Reads an id given as base64.
+///
+/// # Errors
+/// Refuses what is no base64, and what is no id.
+pub fn id_from_base64(text: &str) -> Result<Id, Invalid> {
+    Id::new(bytes("id_base64", text)?)
+}
+
+/// Reads an id given as text or as base64.
+///
+/// # Errors
+/// Refuses both, none, and what is no id.
+pub fn read_id(id: Option<&str>, id_base64: Option<&str>) -> Result<Id, Invalid> {
+    match (id, id_base64) {
+        (Some(id), None) => Id::new(id),
+        (None, Some(text)) => id_from_base64(text),
+        (Some(_), Some(_)) => Err(Invalid::new("id", "is given together with id_base64; give one of them")),
+        (None, None) => Err(Invalid::new("id", "is missing; give id, or id_base64 if it is not UTF-8")),
+    }
+}
+
+/// An id as it is written: `id`, or `id_base64` if it is not UTF-8.
+pub(super) fn write_id(id: &Id) -> (Option<String>, Option<String>) {
+    match id.as_text() {
+        Some(text) => (Some(text.to_owned()), None),
+        None => (None, Some(id.to_base64())),
+    }
+}
+
+/// Reads a payload given as JSON or as base64.
+///
+/// # Errors
+/// Refuses both, and what is no base64.
+pub(crate) fn read_payload(json: Option<&RawValue>, base64: Option<&str>) -> Result<Option<Vec<u8>>, Invalid> {
+    match (json, base64) {
+        (Some(_), Some(_)) => Err(Invalid::new("payload", "is given together with payload_base64; give one of them")),
+        (Some(json), None) => Ok(Some(json.get().as_bytes().to_vec())),
+        (None, Some(text)) => bytes("payload_base64", text).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+/// A payload as it is written: `payload` if it is JSON, else `payload_base64`; neither if there is none.
+pub(super) fn write_payload(payload: Option<&[u8]>) -> (Option<Box<RawValue>>, Option<String>) {
+    match payload.map(|bytes| PayloadJson::from(Some(bytes))) {
+        Some(PayloadJson::Json(json)) => (Some(json), None),
+        Some(PayloadJson::Base64(text)) => (None, Some(text)),
+        None => (None, None),
+    }
+}
+
+/// An instant: RFC 3339 with its offset, or whole milliseconds since 1970.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged, expecting = "an instant is RFC 3339 with an offset, or whole milliseconds since 1970")]
+pub enum Instant {
+    /// Milliseconds since 1970, from 100000000000 to 100000000000000.
+    Millis(i64),
+    /// RFC 3339 with its offset, as in 2026-12-01T10:00:00Z.
+    #[schema(format = "date-time")]
+    Text(String),
+}
+
+impl Instant {
+    /// The instant meant.
+    ///
+    /// # Errors
+    /// Refuses a text without an offset, and what looks like seconds or microseconds.
+    pub fn read(&self) -> Result<ExpiresAt, Invalid> {
+        match self {
+            Self::Millis(ms) => ExpiresAt::from_millis(*ms),
+            Self::Text(text) => {
+                let at = DateTime::parse_from_rfc3339(text).map_err(|_| {
+                    let problem = "is no instant; write RFC 3339 with an offset, as in 2026-12-01T10:00:00Z, or whole \
+                                   milliseconds since 1970";
+                    Invalid::new("expires_at", format!("\"{}\" {problem}", text.escape_debug()))
+                })?;
+                at.to_utc().try_into()
+            }
+        }
+    }
+}
+
+/// A span: text as in `2h` or `1h 30m`, or seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged, expecting = "a span is a text such as \"2h\", or seconds")]
+pub enum Span {
+    /// Seconds; a fraction is kept to the millisecond.
+    Seconds(f64),
+    /// As in `2h`, `1h 30m` or `250ms`.
+    Text(String),
+}
+
+impl Span {
+    /// The span meant.
+    ///
+    /// # Errors
+    /// Refuses a negative one, and what is no span; `field` is what the error calls it.
+    pub fn read(&self, field: &'static str) -> Result<Duration, Invalid> {
+        match self {
+            Self::Text(text) => parse_span(field, text),
+            Self::Seconds(seconds) => {
+                let wrong = |problem: &str| Invalid::new(field, format!("{seconds} {problem}"));
+                if *seconds < 0.0 {
+                    return Err(wrong("is negative; give seconds, or a text such as \"2h\""));
+                }
+                let ms = (seconds * 1000.0).round();
+                let span =
+                    Duration::try_from_secs_f64(ms / 1000.0).map_err(|_| wrong("is too long; give fewer seconds"))?;
+                // As long as an expiry may be away.
+                if span_ms(span) > ExpiresAt::MAX_MS { Err(wrong("is too long; give fewer seconds")) } else { Ok(span) }
+            }
+        }
+    }
+}
+
+impl From<Duration> for Span {
+    fn from(span: Duration) -> Self {
+        Self::Text(format!("{}ms", span_ms(span)))
+    }
+}

@@ -1,0 +1,200 @@
+//! The daemon: one store served over HTTP, from start-up through reloads to an orderly end.
+//!
+//! Its stages are types: a [`Daemon`] listens, [`Daemon::run`] serves until it is told to stop, and what comes out says how it
+//! ended.
+
+mod accept;
+mod keys;
+mod notify;
+mod reload;
+mod tls;
+
+use std::{
+    fmt, io,
+    net::{SocketAddr, TcpListener},
+    time::Duration,
+};
+
+use axum_server::{
+    Handle,
+    accept::NoDelayAcceptor,
+    tls_rustls::{RustlsAcceptor, RustlsConfig},
+};
+use tokio::{join, select, sync::watch};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::config::{Changes, Config};
+use crate::forewarn::Forewarn;
+use crate::http::{App, Keyring, router};
+use crate::model::format_span;
+
+use accept::Limited;
+pub use reload::SetFilter;
+use reload::{Reloader, apply_all};
+
+/// Why a daemon could not start or go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DaemonError {
+    /// It cannot listen there.
+    #[error("cannot listen on {address}; give another address as listen, or end what listens there")]
+    Listen {
+        /// The address.
+        address: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A file of the listener's TLS cannot be used.
+    #[error("tls: {file} cannot be used: {problem}")]
+    Tls {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The listener has failed.
+    #[error("the listener has failed")]
+    Serve(#[source] io::Error),
+}
+
+/// How a daemon ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ended {
+    /// Connections that were cut because their requests took longer than a stop waits.
+    pub cut: usize,
+}
+
+/// A daemon that listens and does not serve yet.
+pub struct Daemon {
+    app: App,
+    listener: TcpListener,
+    address: SocketAddr,
+    tls: Option<RustlsConfig>,
+    config: Config,
+    changes: Option<Changes>,
+    set_filter: Option<SetFilter>,
+}
+
+impl Daemon {
+    /// Takes its address, so that who comes after can be told where it is.
+    ///
+    /// # Errors
+    /// [`DaemonError::Listen`] if the address is taken, [`DaemonError::Tls`] for files that cannot be used.
+    pub fn bind(forewarn: Forewarn, config: Config) -> Result<Self, DaemonError> {
+        let failed = |source| DaemonError::Listen { address: config.listen.to_string(), source };
+        let tls = config.tls.as_ref().map(tls::load).transpose()?;
+        let listener = TcpListener::bind((config.listen.host.as_str(), config.listen.port)).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let keyring = Keyring::new(config.tokens.clone());
+        let app = App::new(forewarn, keyring, config.limits.clone(), config.listen.is_loopback());
+        Ok(Self { app, listener, address, tls, config, changes: None, set_filter: None })
+    }
+
+    /// Takes over changes of the configuration while it runs.
+    #[must_use]
+    pub fn reloading(self, changes: Changes, set_filter: Option<SetFilter>) -> Self {
+        Self { changes: Some(changes), set_filter, ..self }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// Applies the namespaces of its configuration and serves until `shutdown` resolves. Then waiting claims are answered at
+    /// once, event streams end, claims that nobody got are given back, and requests have until the stop time-out.
+    ///
+    /// # Errors
+    /// [`DaemonError::Serve`] if the listener fails.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Ended, DaemonError> {
+        let Self { app, listener, address, tls, config, changes, set_filter } = self;
+        let (stop_timeout, stop_timeouts) = watch::channel(config.stop_timeout);
+        let handle: Handle<SocketAddr> = Handle::new();
+        let serving = serve(&app, listener, address, tls, &config, handle.clone());
+        let owed = apply_all(app.forewarn(), &config).await;
+        let mut reloader =
+            Reloader { app: app.clone(), config: config.clone(), changes, set_filter, stop_timeout, owed };
+        let ended = CancellationToken::new();
+        let agents = async {
+            select! {
+                ((), (), (), ()) = async {
+                    join!(app.health().probe(&app), keys::resync(&app), notify::watchdog(&app), reloader.run())
+                } => {}
+                () = ended.cancelled() => {}
+            }
+        };
+        let stopping = async {
+            shutdown.await;
+            notify::stopping();
+            let (open, wait) = (handle.connection_count(), *stop_timeouts.borrow());
+            info!(connections = open, "stopping: requests may take up to {} to finish", format_span(wait));
+            app.stop();
+            handle.graceful_shutdown(Some(wait));
+        };
+        let serving = async {
+            let served = serving.await;
+            ended.cancel();
+            served
+        };
+        let stopping = async {
+            select! {
+                () = stopping => {}
+                () = ended.cancelled() => {}
+            }
+        };
+        notify::ready();
+        let (served, (), ()) = join!(serving, agents, stopping);
+        app.stop();
+        if !app.settle(Duration::from_secs(5)).await {
+            warn!("claims that nobody got could not be given back; they are handed out again when their leases end");
+        }
+        served?;
+        Ok(Ended { cut: handle.connection_count() })
+    }
+}
+
+/// Serves until the handle says that it is over.
+async fn serve(
+    app: &App,
+    listener: TcpListener,
+    address: SocketAddr,
+    tls: Option<RustlsConfig>,
+    config: &Config,
+    handle: Handle<SocketAddr>,
+) -> Result<(), DaemonError> {
+    let limits = &config.limits;
+    let mut server = axum_server::from_tcp(listener)
+        .map_err(|source| DaemonError::Listen { address: address.to_string(), source })?
+        .http1_only()
+        .handle(handle)
+        .first_request_timeout(limits.header_timeout);
+    let max_header = usize::try_from(limits.max_header).unwrap_or(usize::MAX);
+    // Less than this the protocol's implementation does not take.
+    server.http_builder().http1().max_buf_size(max_header.max(8192)).header_read_timeout(limits.header_timeout);
+    let service = router(app.clone()).into_make_service();
+    let places = usize::try_from(limits.max_connections).unwrap_or(usize::MAX);
+    let limited = Limited::new(places, NoDelayAcceptor::new());
+    let served = match tls {
+        Some(config) => {
+            let acceptor = RustlsAcceptor::new(config).handshake_timeout(limits.header_timeout).acceptor(limited);
+            server.acceptor(acceptor).serve(service).await
+        }
+        None => server.acceptor(limited).serve(service).await,
+    };
+    served.map_err(DaemonError::Serve)
+}
+
+impl fmt::Debug for Daemon {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Daemon").field("address", &self.address).field("config", &self.config).finish_non_exhaustive()
+    }
+}

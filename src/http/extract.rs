@@ -1,0 +1,231 @@
+//! What handlers take: a namespace the caller may use, an id of any bytes, a query, a body of JSON.
+
+use std::{future::Future, ops::Deref};
+
+use axum::{
+    body::to_bytes,
+    extract::{FromRequest, FromRequestParts, Query, Request},
+    http::{HeaderMap, header, request::Parts},
+};
+use percent_encoding::percent_decode_str;
+use serde::{Deserialize, de::DeserializeOwned};
+use utoipa::IntoParams;
+
+use crate::api::{Code, id_from_base64};
+use crate::config::Scope;
+use crate::forewarn::Namespace;
+use crate::http::App;
+use crate::http::auth::Caller;
+use crate::http::error::Problem;
+use crate::model::{Id, Invalid, Name};
+
+/// The part of a path at this place, as its bytes: `/v1/namespaces/NS/deadlines/ID` has NS at 3 and ID at 5.
+fn part(parts: &Parts, place: usize) -> Vec<u8> {
+    parts.uri.path().split('/').nth(place).map(|part| percent_decode_str(part).collect()).unwrap_or_default()
+}
+
+/// The part of a path at this place, as text.
+pub(super) fn text_at(parts: &Parts, place: usize) -> String {
+    String::from_utf8_lossy(&part(parts, place)).into_owned()
+}
+
+fn caller(parts: &Parts) -> Result<&Caller, Problem> {
+    let nobody = || Problem::new(Code::Unauthenticated, "nobody asked who calls");
+    parts.extensions.get::<Caller>().ok_or_else(nobody)
+}
+
+/// Makes the extractor of a namespace in which the caller has a scope.
+macro_rules! namespace {
+    ($(#[doc = $doc:literal])+ $type:ident, $scope:ident) => {
+        $(#[doc = $doc])+
+        #[derive(Debug)]
+        pub(super) struct $type {
+            namespace: Namespace,
+            /// Its name.
+            pub(super) name: Name,
+            /// Who calls.
+            pub(super) caller: Caller,
+        }
+
+        impl FromRequestParts<App> for $type {
+            type Rejection = Problem;
+            async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+                let caller = caller(parts)?;
+                caller.check_scope(Scope::$scope)?;
+                let name = Name::new("namespace", text_at(parts, 3))?;
+                caller.check(Scope::$scope, &name)?;
+                Ok(Self { namespace: app.forewarn().namespace(name.as_str()), name, caller: caller.clone() })
+            }
+        }
+
+        impl Deref for $type {
+            type Target = Namespace;
+            fn deref(&self) -> &Namespace {
+                &self.namespace
+            }
+        }
+    };
+}
+
+namespace!(
+    /// The namespace of the path, for a caller who may look.
+    ToRead, Read
+);
+namespace!(
+    /// The namespace of the path, for a caller who may work with deadlines.
+    ToWrite, Write
+);
+namespace!(
+    /// The namespace of the path, for a caller who may change it.
+    ToManage, Admin
+);
+
+/// Whoever calls, for what is of no namespace. They may look at least.
+#[derive(Debug)]
+pub(super) struct Anybody(pub(super) Caller);
+
+impl FromRequestParts<App> for Anybody {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        caller(parts).map(|caller| Self(caller.clone()))
+    }
+}
+
+/// How an id is given that does not fit in a path: with `-` in its place.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "it is for the document; the id's own extractor reads it")]
+pub(super) struct IdQuery {
+    /// With `-` in place of the id: the id in URL-safe base64 (RFC 4648, section 5), for ids that clients fold (`.`, `..`) or that
+    /// are not UTF-8.
+    id_base64: Option<String>,
+}
+
+/// The id of the path: any bytes, percent-encoded, or `-` and `?id_base64=`.
+#[derive(Debug)]
+pub(super) struct PathId(pub(super) Id);
+
+impl FromRequestParts<App> for PathId {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        let id = part(parts, 5);
+        // Read by itself: the handler's own query may hold what it does not know.
+        let query = parts.uri.query().unwrap_or_default();
+        let base64 = query.split('&').find_map(|pair| pair.strip_prefix("id_base64="));
+        match base64 {
+            Some(text) if id == b"-" => {
+                let text = percent_decode_str(text).decode_utf8_lossy();
+                Ok(Self(id_from_base64(&text)?))
+            }
+            Some(_) => {
+                let problem = "is given beside an id in the path; put - in its place: …/deadlines/-?id_base64=…";
+                Err(Invalid::new("id_base64", problem).into())
+            }
+            None => Ok(Self(Id::new(id)?)),
+        }
+    }
+}
+
+/// A query, with errors that name the field.
+#[derive(Debug)]
+pub(super) struct Asked<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequestParts<App> for Asked<T> {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        match Query::try_from_uri(&parts.uri) {
+            Ok(Query(asked)) => Ok(Self(asked)),
+            Err(rejection) => {
+                Err(Invalid::new("query", format!("is not acceptable: {}", rejection.body_text())).into())
+            }
+        }
+    }
+}
+
+/// A body of JSON.
+#[derive(Debug)]
+pub(super) struct Body<T>(pub(super) T);
+
+/// A body of JSON that may be left out.
+#[derive(Debug)]
+pub(super) struct MaybeBody<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
+    type Rejection = Problem;
+    fn from_request(request: Request, app: &App) -> impl Future<Output = Result<Self, Problem>> + Send {
+        async move {
+            check_content_type(request.headers())?;
+            Ok(Self(parse(&read(request, app).await?)?))
+        }
+    }
+}
+
+impl<T: DeserializeOwned + Default> FromRequest<App> for MaybeBody<T> {
+    type Rejection = Problem;
+    fn from_request(request: Request, app: &App) -> impl Future<Output = Result<Self, Problem>> + Send {
+        async move {
+            let is_json = check_content_type(request.headers());
+            let bytes = read(request, app).await?;
+            if bytes.is_empty() {
+                return Ok(Self(T::default()));
+            }
+            is_json?;
+            Ok(Self(parse(&bytes)?))
+        }
+    }
+}
+
+/// A page in somebody's browser may send other types to this machine without asking; JSON it may not.
+fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if essence == "application/json" || essence.starts_with("application/") && essence.ends_with("+json") {
+        return Ok(());
+    }
+    Err(Problem::new(Code::UnsupportedMediaType, "send the body as JSON, with Content-Type: application/json"))
+}
+
+async fn read(request: Request, app: &App) -> Result<Vec<u8>, Problem> {
+    let limits = app.limits();
+    let too_large = || {
+        let detail = format!("the body has more than {} bytes; send less, or raise limits.max_body", limits.max_body);
+        Problem::new(Code::TooLarge, detail)
+    };
+    let length = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    let most = usize::try_from(limits.max_body).unwrap_or(usize::MAX);
+    if length.is_some_and(|length: usize| length > most) {
+        return Err(too_large());
+    }
+    match tokio::time::timeout(limits.request_timeout, to_bytes(request.into_body(), most)).await {
+        Ok(Ok(bytes)) => Ok(bytes.into()),
+        Ok(Err(error)) if is_too_large(&error) => Err(too_large()),
+        Ok(Err(error)) => Err(Problem::new(Code::Malformed, format!("the body did not arrive whole: {error}"))),
+        Err(_) => Err(Problem::new(Code::TooSlow, "the body did not arrive in time; send it faster")),
+    }
+}
+
+fn is_too_large(error: &axum::Error) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        if cause.is::<http_body_util::LengthLimitError>() {
+            return true;
+        }
+        source = cause.source();
+    }
+    false
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // To say where something is wrong costs time, so it is looked for only if something is.
+    serde_json::from_slice(bytes).or_else(|error| {
+        if !error.is_data() {
+            return Err(Problem::new(Code::Malformed, format!("the body is no JSON: {error}")));
+        }
+        let mut json = serde_json::Deserializer::from_slice(bytes);
+        serde_path_to_error::deserialize(&mut json).map_err(|error| {
+            let path = error.path().to_string();
+            let field = if path == "." { "body".to_owned() } else { path };
+            Invalid::new(field, format!("is not acceptable: {}", error.inner())).into()
+        })
+    })
+}
