@@ -41,20 +41,29 @@ impl Id {
     pub fn to_base64(&self) -> String {
         URL_SAFE_NO_PAD.encode(&self.0)
     }
+
+    /// Writes the id as it is shown, character by character and escape by escape.
+    pub(super) fn write_pieces(&self, mut write: impl FnMut(fmt::Arguments<'_>) -> fmt::Result) -> fmt::Result {
+        for chunk in self.0.utf8_chunks() {
+            for c in chunk.valid().chars() {
+                if c.is_control() {
+                    write(format_args!("{}", c.escape_default()))?
+                } else {
+                    write(format_args!("{c}"))?
+                }
+            }
+            for byte in chunk.invalid() {
+                write(format_args!("\\x{byte:02X}"))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Text as it is, with control characters escaped; bytes that are not UTF-8 as `\xNN`.
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for chunk in self.0.utf8_chunks() {
-            for c in chunk.valid().chars() {
-                if c.is_control() { write!(f, "{}", c.escape_default())? } else { write!(f, "{c}")? }
-            }
-            for byte in chunk.invalid() {
-                write!(f, "\\x{byte:02X}")?;
-            }
-        }
-        Ok(())
+        self.write_pieces(|piece| f.write_fmt(piece))
     }
 }
 

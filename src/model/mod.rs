@@ -4,11 +4,14 @@
 //! these types is made; what holds such a value need not check it again.
 
 mod backoff;
+mod cursor;
 mod deadline;
 mod event;
 mod expiry;
 mod failure;
+mod handle;
 mod id;
+mod id_mask;
 mod invalid;
 mod lead_time;
 mod name;
@@ -21,11 +24,14 @@ mod settings;
 mod span;
 
 pub use backoff::Backoff;
+pub use cursor::Cursor;
 pub use deadline::{Mode, Renew, Track};
 pub use event::{Event, HandOut};
 pub use expiry::{ExpiresAt, format_instant, to_datetime};
 pub use failure::{Class, Failure, FailureRecord};
+pub use handle::{Handle, IdKey};
 pub use id::Id;
+pub use id_mask::{IdMask, ShownId};
 pub use invalid::Invalid;
 pub use lead_time::LeadTime;
 pub use name::Name;

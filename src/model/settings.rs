@@ -51,6 +51,8 @@ pub struct Settings {
     pub recheck_interval: Duration,
     /// About how many ended notices each shard remembers, so that one can be looked up later. Default: 0, which means none.
     pub history: u32,
+    /// Whether ids are secrets: people and logs then see their handles. Default: no.
+    pub sensitive_ids: bool,
     /// A number for these settings: a lower one never overwrites a higher one. Default: none, which always applies.
     pub revision: Option<u64>,
 }
@@ -75,6 +77,7 @@ impl Default for Settings {
             on_gone: OnGone::default(),
             recheck_interval: Duration::from_secs(10),
             history: 0,
+            sensitive_ids: false,
             revision: None,
         }
     }
@@ -127,6 +130,13 @@ impl Settings {
     #[must_use]
     pub fn history(mut self, history: u32) -> Self {
         self.history = history;
+        self
+    }
+
+    /// Sets whether ids are secrets, which people and logs see only by their handles.
+    #[must_use]
+    pub fn sensitive_ids(mut self, sensitive_ids: bool) -> Self {
+        self.sensitive_ids = sensitive_ids;
         self
     }
 
