@@ -4,6 +4,7 @@
 -- ARGV[A + 2]  settings     JSON
 -- ARGV[A + 3]  routes       JSON
 -- ARGV[A + 4]  first_start  speak | silent
+-- ARGV[A + 5]  id_key       the key of handles, kept if there is none yet; "" on all shards but the first
 --
 -- Touches also due:<route> of routes that are removed, built from the tag of exp.
 -- Returns {"ok"}, {"conflict"}
@@ -61,6 +62,7 @@ end
 for route = 1, route_count do call('ZADD', due(route), '8e15', string.rep('~', 65)) end
 call('HSET', open, string.rep('~', 1025), '')
 call('HSET', meta, 'settings', ARGV[A + 2], 'routes', ARGV[A + 3], 'version', version)
+if ARGV[A + 5] ~= '' and not call('HGET', meta, 'id_key') then call('HSET', meta, 'id_key', ARGV[A + 5]) end
 call('HSET', cur, 'v', version)
 if history_limit == 0 then call('DEL', history) end
 comes_due(now)

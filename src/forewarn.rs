@@ -1,6 +1,7 @@
 //! The library face: [`Forewarn`] opens a store by its URL, [`Namespace`] does what callers do with deadlines.
 
 mod call;
+mod find;
 mod namespace;
 
 use std::{

@@ -98,6 +98,9 @@ pub(super) struct ApplyArgs {
     /// About how many ended notices each shard remembers, for show [0: none]
     #[arg(long, value_name = "N", default_value_t = 0, hide_short_help = true)]
     history: u32,
+    /// The ids are secrets, such as session cookies: show people and logs only a handle of each
+    #[arg(long, hide_short_help = true)]
+    sensitive_ids: bool,
     /// A number for these settings; lower ones never overwrite higher ones
     #[arg(long, value_name = "N", hide_short_help = true)]
     revision: Option<u64>,
@@ -157,12 +160,14 @@ impl ApplyArgs {
         settings.on_gone = self.on_gone;
         settings.recheck_interval = self.recheck_interval;
         settings.history = self.history;
+        settings.sensitive_ids = self.sensitive_ids;
         settings.revision = self.revision;
         Change {
             settings: Some(settings),
             first_start: self.first_start,
             routes: self.route,
             drop_routes: self.drop_route,
+            ..Change::default()
         }
     }
 }

@@ -1,14 +1,21 @@
 //! What the log says of notices and claims: WARN where somebody has to look, DEBUG for what did not go straight, and TRACE
 //! for everything else.
 //!
-//! An id may be a credential: from WARN on a notice is named by its event id alone. A payload is never told.
+//! An id may be a credential: from WARN on a notice is named by its event id alone, and below by the id's handle where the
+//! settings say that ids are sensitive, also in what handlers say of failures. A payload is never told.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    borrow::Cow,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use tracing::{debug, trace, warn};
 
 use crate::engine::{Happening, Outcome};
-use crate::model::{Failure, Name, Notice, to_datetime};
+use crate::model::{Failure, Id, IdMask, Name, Notice, ShownId, to_datetime};
 use crate::store::{Dropped, Settled};
 
 /// The log of one worker.
@@ -18,16 +25,32 @@ pub(super) struct Log {
     route: Name,
     /// Claims lost since that was last warned of.
     losses: AtomicU64,
+    /// By the settings last loaded.
+    mask: Mutex<IdMask>,
 }
 
 impl Log {
     pub(super) fn new(namespace: Name, route: Name) -> Self {
-        Self { namespace, route, losses: AtomicU64::new(0) }
+        Self { namespace, route, losses: AtomicU64::new(0), mask: Mutex::default() }
+    }
+
+    /// How ids are shown from now on.
+    pub(super) fn mask_ids(&self, mask: IdMask) {
+        *self.mask.lock().unwrap_or_else(PoisonError::into_inner) = mask;
+    }
+
+    fn id(&self, id: &Id) -> ShownId {
+        self.mask.lock().unwrap_or_else(PoisonError::into_inner).show(id)
+    }
+
+    /// What a handler said, without the id if that is not to be shown.
+    fn said<'t>(&self, id: &Id, text: &'t str) -> Cow<'t, str> {
+        self.mask.lock().unwrap_or_else(PoisonError::into_inner).scrub(id, text)
     }
 
     /// Warns of the claims lost since the last time, together.
     pub(super) fn warn_of_losses(&self) {
-        let Self { namespace, route, losses } = self;
+        let Self { namespace, route, losses, .. } = self;
         let lost = losses.swap(0, Ordering::Relaxed);
         if lost > 0 {
             warn!(
@@ -40,7 +63,7 @@ impl Log {
 
     /// Writes what there is to say of this happening. Starts, stops and outages are told where they are found.
     pub(super) fn write(&self, happening: &Happening<'_>) {
-        let Self { namespace, route, losses } = self;
+        let Self { namespace, route, losses, .. } = self;
         match happening {
             Happening::Claimed { notices, dropped, quarantined, lapsed } => {
                 self.claimed(*notices, dropped, *quarantined, *lapsed);
@@ -49,17 +72,17 @@ impl Log {
                 self.settled(notice, *attempt, outcome, *settled);
             }
             Happening::Released { notice, attempt } => {
-                let (event_id, kind, id) = (notice.event_id(), notice.kind.as_str(), &notice.id);
-                trace!(%namespace, %route, %event_id, kind, attempt, %id, "a notice was given back unhandled");
+                let (event_id, kind) = (notice.event_id(), notice.kind.as_str());
+                trace!(%namespace, %route, %event_id, kind, attempt, id = %self.id(&notice.id), "a notice was given back unhandled");
             }
             Happening::Voided { notice, attempt, reason, .. } => {
-                let (event_id, kind, id) = (notice.event_id(), notice.kind.as_str(), &notice.id);
-                trace!(%namespace, %route, %event_id, kind, attempt, ?reason, %id, "a notice became void while it was held");
+                let (event_id, kind) = (notice.event_id(), notice.kind.as_str());
+                trace!(%namespace, %route, %event_id, kind, attempt, ?reason, id = %self.id(&notice.id), "a notice became void while it was held");
             }
             Happening::Lost { notice, attempt, loss } => {
                 losses.fetch_add(1, Ordering::Relaxed);
-                let (event_id, kind, id) = (notice.event_id(), notice.kind.as_str(), &notice.id);
-                debug!(%namespace, %route, %event_id, kind, attempt, ?loss, %id, "a claim was lost");
+                let (event_id, kind) = (notice.event_id(), notice.kind.as_str());
+                debug!(%namespace, %route, %event_id, kind, attempt, ?loss, id = %self.id(&notice.id), "a claim was lost");
             }
             Happening::Started { .. }
             | Happening::OutageStarted { .. }
@@ -90,40 +113,41 @@ impl Log {
     fn settled(&self, notice: &Notice, attempt: u32, outcome: &Outcome, settled: Settled) {
         let Self { namespace, route, .. } = self;
         let (kind, id) = (notice.kind.as_str(), &notice.id);
+        let said = |text| self.said(id, text);
         let event_id = || notice.event_id();
         match (settled, outcome, outcome.failure()) {
             (Settled::Dead, _, Some(Failure { stage, class, summary })) => {
-                let (stage, class, summary) = (stage.as_str(), class.as_str(), summary.as_str());
+                let (stage, class, summary) = (stage.as_str(), class.as_str(), said(summary));
                 warn!(
-                    %namespace, %route, event_id = %event_id(), kind, attempt, stage, class, summary,
+                    %namespace, %route, event_id = %event_id(), kind, attempt, stage, class, summary = &*summary,
                     "a notice failed for good and is a dead letter"
                 );
             }
             (Settled::Review, _, Some(Failure { stage, class, summary })) => {
-                let (stage, class, summary) = (stage.as_str(), class.as_str(), summary.as_str());
+                let (stage, class, summary) = (stage.as_str(), class.as_str(), said(summary));
                 warn!(
-                    %namespace, %route, event_id = %event_id(), kind, attempt, stage, class, summary,
+                    %namespace, %route, event_id = %event_id(), kind, attempt, stage, class, summary = &*summary,
                     "a notice is parked until a person has looked at it"
                 );
             }
             (Settled::Retry { next_attempt_at_ms }, _, Some(Failure { stage, class, summary })) => {
-                let (stage, class, summary) = (stage.as_str(), class.as_str(), summary.as_str());
+                let (stage, class, summary) = (stage.as_str(), class.as_str(), said(summary));
                 debug!(
-                    %namespace, %route, event_id = %event_id(), kind, attempt, stage, class, summary, %id,
+                    %namespace, %route, event_id = %event_id(), kind, attempt, stage, class, summary = &*summary, id = %self.id(id),
                     next_attempt_at = %to_datetime(next_attempt_at_ms).to_rfc3339_opts(chrono::SecondsFormat::Millis, true),
                     "a notice failed and is tried again"
                 );
             }
             (Settled::Settled, Outcome::Noted(note), _) => {
-                let note = note.as_str();
-                debug!(%namespace, %route, event_id = %event_id(), kind, attempt, note, %id, "a notice is done, with a note");
+                let note = said(note);
+                debug!(%namespace, %route, event_id = %event_id(), kind, attempt, note = &*note, id = %self.id(id), "a notice is done, with a note");
             }
             (Settled::Settled, Outcome::Superseded, _) => {
-                debug!(%namespace, %route, event_id = %event_id(), kind, attempt, %id, "a notice is superseded");
+                debug!(%namespace, %route, event_id = %event_id(), kind, attempt, id = %self.id(id), "a notice is superseded");
             }
             _ => {
                 let outcome = outcome.as_str();
-                trace!(%namespace, %route, event_id = %event_id(), kind, attempt, outcome, ?settled, %id, "a notice is settled");
+                trace!(%namespace, %route, event_id = %event_id(), kind, attempt, outcome, ?settled, id = %self.id(id), "a notice is settled");
             }
         }
     }
@@ -251,5 +275,32 @@ mod tests {
         assert_eq!(logged(Level::INFO, &odd), "");
         let text = logged(Level::DEBUG, &odd);
         assert!(text.contains(r#"note="gone already""#) && text.contains("superseded"), "{text}");
+    }
+
+    #[test]
+    fn sensitive_ids_are_told_by_their_handles_at_every_level() {
+        let notice = claim("secret-session", Some(b"payload")).notice;
+        let mask = IdMask::new(crate::model::IdKey::from_bytes([7; 16]));
+        let handle = mask.show(&notice.id).to_string();
+        let failure = || Failure::new(Class::Failed, "POST /secret-session was refused");
+        let (retry, reject) = (Outcome::retry(failure()), Outcome::Reject(failure()));
+        let (noted, done) = (Outcome::noted("no secret-session here"), Outcome::Done);
+        let happenings = [
+            settled(&notice, &retry, Settled::Retry { next_attempt_at_ms: 1 }),
+            settled(&notice, &reject, Settled::Dead),
+            settled(&notice, &noted, Settled::Settled),
+            settled(&notice, &Outcome::Superseded, Settled::Settled),
+            settled(&notice, &done, Settled::Settled),
+            Happening::Released { notice: &notice, attempt: 1 },
+            Happening::Voided { notice: &notice, attempt: 1, outcome: None, reason: None },
+            Happening::Lost { notice: &notice, attempt: 1, loss: Loss::Stale },
+        ];
+        let text = logged_by(Level::TRACE, |log| {
+            log.mask_ids(mask.clone());
+            happenings.iter().for_each(|happening| log.write(happening));
+        });
+        assert!(!text.contains("secret-session") && !text.contains(&notice.id.to_base64()), "{text}");
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.len() == happenings.len() && lines.iter().all(|line| line.contains(&handle)), "{handle} {text}");
     }
 }

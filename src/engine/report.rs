@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::engine::Outcome;
 use crate::engine::log::Log;
-use crate::model::{Name, Notice};
+use crate::model::{IdMask, Name, Notice};
 use crate::store::{DropReason, Dropped, Settled};
 
 /// Something a worker did or met. Observers hear of it at once, on the worker's own task.
@@ -214,6 +214,11 @@ impl Witness {
         if let Some(observer) = &self.observer {
             observer(happening);
         }
+    }
+
+    /// How the log shows ids from now on.
+    pub(crate) fn mask_ids(&self, mask: IdMask) {
+        self.log.mask_ids(mask);
     }
 
     /// Writes one line about the claims lost since the last one: called after what may lose several at once.

@@ -40,6 +40,7 @@ impl RouteStore {
         outage: Outage,
         witness: Witness,
     ) -> Self {
+        witness.mask_ids(configured.id_mask());
         let (known, mending) = (Mutex::new(configured), tokio::sync::Mutex::default());
         Self { store, namespace, route, known, mending, outage, witness }
     }
@@ -165,9 +166,9 @@ impl RouteStore {
             }
             Ok(_) => (Change::add_route(self.route.clone()), None),
             Err(StoreError::Unconfigured { .. }) => {
-                let Configured { settings, routes, paused, .. } = &*known;
-                let change = Change { settings: Some(settings.clone()), routes: routes.clone(), ..Change::default() };
-                (change, Some(paused.clone()))
+                let Configured { settings, routes, paused, id_key, .. } = Configured::clone(&known);
+                let change = Change { settings: Some(settings), routes, id_key, ..Change::default() };
+                (change, Some(paused))
             }
             Err(error) => return Err(error),
         };
@@ -188,6 +189,7 @@ impl RouteStore {
     }
 
     fn learn(&self, configured: Arc<Configured>) {
+        self.witness.mask_ids(configured.id_mask());
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = configured;
     }
 }

@@ -250,7 +250,8 @@ impl StoreCopy {
         let mark = CopyMark { source, stage: CopyStage::Copying { next: None }, rows: 0, refused: 0, paused };
         let mut settings = configured.settings.clone();
         settings.shards = self.shards.unwrap_or(settings.shards);
-        let change = Change { settings: Some(settings), routes: configured.routes.clone(), ..Change::default() };
+        let (routes, id_key) = (configured.routes.clone(), configured.id_key.clone());
+        let change = Change { settings: Some(settings), routes, id_key, ..Change::default() };
         // What the target cannot have is refused before anything is written.
         self.to.preview(namespace, &change).await?;
         self.to.import(namespace, &[], Some(&mark)).await?;

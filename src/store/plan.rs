@@ -1,6 +1,6 @@
 //! What the settings of a namespace make of a change or of a payload: the same for every store.
 
-use crate::model::{Invalid, Name, Route, Settings};
+use crate::model::{IdKey, Invalid, Name, Route, Settings};
 use crate::store::{Change, Configured, StoreError};
 
 /// What is in force after a change, or why the change is refused.
@@ -51,6 +51,21 @@ pub(crate) fn merge(
         return Err(Invalid::new("drop_route", "would remove the last route; add another one first").into());
     }
     Ok((settings, routes))
+}
+
+/// The key of handles after a change: that in force, or the one given, or a new one.
+pub(crate) fn id_key(change: &Change, present: Option<&Configured>) -> Result<IdKey, StoreError> {
+    let known = present.and_then(|present| present.id_key.clone()).or_else(|| change.id_key.clone());
+    known.map_or_else(new_id_key, Ok)
+}
+
+fn new_id_key() -> Result<IdKey, StoreError> {
+    let mut bytes = [0; 16];
+    rustls::crypto::ring::default_provider().secure_random.fill(&mut bytes).map_err(|_| StoreError::Unexpected {
+        address: "this machine".to_owned(),
+        problem: "it has no random numbers to make a key from".to_owned(),
+    })?;
+    Ok(IdKey::from_bytes(bytes))
 }
 
 /// Refuses a payload that is longer than the settings allow.

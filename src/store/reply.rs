@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{EventId, FailureRecord, Invalid, LeadTime, Name, Notice, Paused, Route, Settings};
+use crate::model::{EventId, FailureRecord, IdKey, IdMask, Invalid, LeadTime, Name, Notice, Paused, Route, Settings};
 use crate::store::StoreError;
 
 /// A namespace as the registry knows it.
@@ -28,6 +28,20 @@ pub struct Configured {
     pub routes: Vec<Route>,
     /// What is paused for the whole namespace.
     pub paused: Paused,
+    /// The key of its handles; `None` if no version that makes one has configured it yet. Never written out.
+    #[serde(skip)]
+    pub id_key: Option<IdKey>,
+}
+
+impl Configured {
+    /// How its ids are shown to people and logs.
+    pub fn id_mask(&self) -> IdMask {
+        match self.settings.sensitive_ids {
+            // Every store makes a key before it takes such settings. Were it lost, a known key shows no more of an id.
+            true => IdMask::new(self.id_key.clone().unwrap_or_default()),
+            false => IdMask::none(),
+        }
+    }
 }
 
 /// What a configure did.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::{EventId, Failure, FirstStart, Id, Name, Route, Settings};
+use crate::model::{EventId, Failure, FirstStart, Id, IdKey, Name, Route, Settings};
 use crate::store::Token;
 
 /// A change of a namespace's settings and routes. Nothing given changes nothing.
@@ -16,6 +16,9 @@ pub struct Change {
     pub routes: Vec<Route>,
     /// Routes to remove; their open cleanups are settled as dropped.
     pub drop_routes: Vec<Name>,
+    /// The key of handles of a namespace that has none yet, as when it comes from another store. Default: the store makes
+    /// one. One that is there is never replaced.
+    pub id_key: Option<IdKey>,
 }
 
 impl Change {

@@ -57,6 +57,8 @@ async fn a_copy_says_the_same(
     assert!(copied.counts.contains(&("armed".to_owned(), armed)), "{copied:?}");
     let there = target.store.configured(&ns()).await.unwrap();
     assert_eq!(there.settings.shards, shards.unwrap_or(source_shards));
+    // Handles are the same there.
+    assert_eq!(there.id_key, source.store.configured(&ns()).await.unwrap().id_key);
     let mark = target.store.copy_mark(&ns()).await.unwrap().unwrap();
     assert_eq!((mark.stage, mark.source), (CopyStage::Ended, source.store.place()));
     go_on_alike(&source, &target, true, &leased).await;

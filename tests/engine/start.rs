@@ -44,7 +44,7 @@ async fn a_route_that_delivers_what_has_no_handler_is_refused() {
 async fn a_worker_that_cannot_work_is_not_built() {
     let stage = Stage::new(Settings::default()).await;
     let refused = |builder: forewarn::engine::WorkerBuilder| match builder.build().unwrap_err() {
-        WorkerError::Invalid(invalid) => invalid.field(),
+        WorkerError::Invalid(invalid) => invalid.field().to_owned(),
         other => panic!("{other:?}"),
     };
     let ready = || stage.builder().on_cleanup(|_| async {});

@@ -11,6 +11,7 @@ mod crowd;
 mod deadline;
 mod fence;
 mod ground;
+mod handle;
 mod histories;
 mod history;
 mod ledger;

@@ -11,7 +11,7 @@ use crate::store::{Checked, Claim, Claims, Dropped, Next, StoreError, Token};
 
 use super::{
     RedisStore,
-    codec::Reader,
+    codec::{Reader, unreadable},
     keys,
     scope::{Scope, number},
     scripts,
@@ -139,8 +139,9 @@ impl RedisStore {
         let mut pipeline = Pipeline::new();
         let mut parts = Vec::new();
         for token in tokens {
-            let (fence, notice) = split_token(token).ok_or_else(|| reader.odd(format!("no token: {token:?}")))?;
-            let id = id_of_notice(notice).ok_or_else(|| reader.odd(format!("no token: {token:?}")))?;
+            let (fence, notice) =
+                split_token(token).ok_or_else(|| reader.odd(unreadable("token", token.as_bytes())))?;
+            let id = id_of_notice(notice).ok_or_else(|| reader.odd(unreadable("token", token.as_bytes())))?;
             let keys = &scope.keys[usize::from(keys::shard_of(id, scope.shards()))];
             pipeline.cmd("ZSCORE").arg(&keys[keys::SHARD_KEYS.len() + route - 1]).arg(notice);
             pipeline.cmd("ZSCORE").arg(&keys[keys::EXP]).arg(id);

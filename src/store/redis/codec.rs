@@ -28,7 +28,7 @@ impl<'a> Reader<'a> {
     pub(super) fn list(&self, value: Value) -> Result<Vec<Value>, StoreError> {
         match value {
             Value::Array(list) => Ok(list),
-            other => Err(self.odd(format!("a list expected, got {other:?}"))),
+            other => Err(self.odd(format!("a list expected, got {}", kind_of(&other)))),
         }
     }
 
@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
             Value::SimpleString(text) => Ok(Some(text.into_bytes())),
             Value::Int(number) => Ok(Some(number.to_string().into_bytes())),
             Value::Nil => Ok(None),
-            other => Err(self.odd(format!("a string expected, got {other:?}"))),
+            other => Err(self.odd(format!("a string expected, got {}", kind_of(&other)))),
         }
     }
 
@@ -68,7 +68,7 @@ impl<'a> Reader<'a> {
 
     /// A notice as the queues hold it: `<kind>:<e>:<id>`.
     pub(super) fn notice(&self, stored: &[u8]) -> Result<Notice, StoreError> {
-        read_notice(self.namespace, stored).ok_or_else(|| self.odd(format!("no notice: {}", stored.escape_ascii())))
+        read_notice(self.namespace, stored).ok_or_else(|| self.odd(unreadable("notice", stored)))
     }
 
     /// What was recorded of failures; nothing stored is an empty record.
@@ -87,6 +87,23 @@ impl<'a> Reader<'a> {
             "lead" => Ok(DropReason::Lead),
             other => Err(self.odd(format!("unknown reason \"{other}\""))),
         }
+    }
+}
+
+/// Says of what cannot be read how long it is: it may hold an id, and an id may be a secret.
+pub(super) fn unreadable(what: &str, bytes: &[u8]) -> String {
+    format!("a {what} of {} bytes that cannot be read", bytes.len())
+}
+
+/// What a value is, without what it holds.
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Nil => "nothing",
+        Value::Int(_) => "a number",
+        Value::BulkString(_) | Value::SimpleString(_) | Value::VerbatimString { .. } => "a string",
+        Value::Array(_) | Value::Set(_) | Value::Map(_) => "a list",
+        Value::ServerError(_) => "an error",
+        _ => "something else",
     }
 }
 

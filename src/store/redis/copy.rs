@@ -14,7 +14,12 @@ use crate::model::{Id, LeadTime, Name, span_ms};
 use crate::store::copy::{ArmedRow, Bookmark, CopyMark, DeliveryRow, Exported, ParkedRow, Row, fitting};
 use crate::store::{Shelf, StoreError};
 
-use super::{RedisStore, codec::Reader, keys, scope::Scope};
+use super::{
+    RedisStore,
+    codec::{Reader, unreadable},
+    keys,
+    scope::Scope,
+};
 
 use read::{Scored, scored, split_lead, whole_ms};
 
@@ -169,8 +174,8 @@ impl RedisStore {
         let reader = self.reader(&scope.namespace);
         let (entries, count) = self.read_range(reader, range, keys::CROSSED).await?;
         let read = |entry: Scored| {
-            let (lead, id) = split_lead(&entry.member)
-                .ok_or_else(|| reader.odd(format!("no lead and id: {}", entry.member.escape_ascii())))?;
+            let (lead, id) =
+                split_lead(&entry.member).ok_or_else(|| reader.odd(unreadable("crossing", &entry.member)))?;
             Ok(Row::Crossed { lead, id, until_ms: whole_ms(entry.score) })
         };
         Ok(range.page(entries.into_iter().map(read).collect::<Result<_, StoreError>>()?, count))
@@ -243,7 +248,7 @@ impl RedisStore {
         for (entry, json) in entries.iter().zip(stored) {
             let Some(json) = json else { continue };
             let (route, notice) = read::split_route(&entry.member)
-                .ok_or_else(|| reader.odd(format!("no parked notice: {}", entry.member.escape_ascii())))?;
+                .ok_or_else(|| reader.odd(unreadable("parked notice", &entry.member)))?;
             let mut stored = reader.failures(&json)?;
             let payload = stored.payload.take().map(serde_bytes::ByteBuf::into_vec);
             rows.push(Row::Parked(ParkedRow {

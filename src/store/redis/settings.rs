@@ -4,8 +4,8 @@ use std::sync::{Arc, PoisonError};
 
 use redis::{Cmd, Pipeline, Value};
 
-use crate::model::{FirstStart, LeadTime, Name, Pause, Paused};
-use crate::store::plan::merge;
+use crate::model::{FirstStart, IdKey, LeadTime, Name, Pause, Paused};
+use crate::store::plan;
 use crate::store::{Applied, Change, Configured, Preview, Registered, StoreError};
 
 use super::{
@@ -76,12 +76,14 @@ impl RedisStore {
             .arg("settings")
             .arg("routes")
             .arg("paused:reminders")
-            .arg("paused:cleanups");
+            .arg("paused:cleanups")
+            .arg("id_key");
         let reader = self.reader(namespace);
         let mut fields = reader.list(self.connection.command(&command).await?)?.into_iter();
         let mut field = || reader.bytes(fields.next().unwrap_or_default());
         let (version, settings, routes) = (field()?, field()?, field()?);
         let paused = Paused { reminders: field()?.is_some(), cleanups: field()?.is_some() };
+        let id_key = field()?;
         let (Some(version), Some(settings), Some(routes)) = (version, settings, routes) else {
             return Err(StoreError::Unconfigured { namespace: namespace.clone() });
         };
@@ -93,6 +95,7 @@ impl RedisStore {
             settings: serde_json::from_slice(&settings).map_err(unreadable)?,
             routes: serde_json::from_slice(&routes).map_err(unreadable)?,
             paused,
+            id_key: id_key.map(|key| IdKey::from_hex(&String::from_utf8_lossy(&key))).transpose()?,
         }))
     }
 
@@ -102,17 +105,18 @@ impl RedisStore {
         }
         for _ in 0..super::ask::MAX_RELOADS {
             let present = self.present(namespace).await?;
-            let (settings, routes) = merge(namespace, change, present.as_deref())?;
-            if let Some(present) = &present
-                && present.settings == settings
-                && present.routes == routes
-            {
+            let (settings, routes) = plan::merge(namespace, change, present.as_deref())?;
+            let is_same = present.as_ref().is_some_and(|now| now.settings == settings && now.routes == routes);
+            // Without a key it is applied once more: an older version had no such thing.
+            if let Some(present) = present.as_ref().filter(|present| is_same && present.id_key.is_some()) {
                 self.register(namespace, present, true).await?;
                 return Ok(Applied { created: false, changed: false, configured: Arc::clone(present) });
             }
             let paused = present.as_ref().map(|present| present.paused.clone()).unwrap_or_default();
             let version = format!("{:016x}", fastrand::u64(..));
-            let scope = Scope::new(&self.prefix, namespace, Arc::new(Configured { version, settings, routes, paused }));
+            let id_key = Some(plan::id_key(change, present.as_deref())?);
+            let configured = Configured { version, settings, routes, paused, id_key };
+            let scope = Scope::new(&self.prefix, namespace, Arc::new(configured));
             // The registry first: a crash in between leaves a name without settings, which the next apply mends.
             self.register(namespace, &scope.configured, present.is_some()).await?;
             let expected = present.as_ref().map(|present| present.version.clone()).unwrap_or_default();
@@ -124,7 +128,7 @@ impl RedisStore {
             }
             let configured = Arc::clone(&scope.configured);
             self.scopes.lock().unwrap_or_else(PoisonError::into_inner).insert(namespace.clone(), Arc::new(scope));
-            return Ok(Applied { created: present.is_none(), changed: true, configured });
+            return Ok(Applied { created: present.is_none(), changed: !is_same, configured });
         }
         Err(StoreError::Conflict {
             namespace: namespace.clone(),
@@ -145,15 +149,12 @@ impl RedisStore {
             settings.check()?;
         }
         let present = self.present(namespace).await?;
-        let (settings, routes) = merge(namespace, change, present.as_deref())?;
+        let (settings, routes) = plan::merge(namespace, change, present.as_deref())?;
         let created = present.is_none();
         let changed = present.is_none_or(|present| present.settings != settings || present.routes != routes);
-        let version = String::new();
-        let scope = Scope::new(
-            &self.prefix,
-            namespace,
-            Arc::new(Configured { version, settings, routes, paused: Paused::default() }),
-        );
+        let (version, paused) = (String::new(), Paused::default());
+        let planned = Configured { version, settings, routes, paused, id_key: None };
+        let scope = Scope::new(&self.prefix, namespace, Arc::new(planned));
         let mut reminders: Vec<(LeadTime, u64)> = scope.settings().leads().into_iter().map(|lead| (lead, 0)).collect();
         let mut cleanups = 0;
         let reader = self.reader(namespace);
@@ -241,6 +242,7 @@ impl RedisStore {
             json(serde_json::to_vec(scope.settings()))?,
             json(serde_json::to_vec(&scope.configured.routes))?,
             first.as_str().into(),
+            scope.configured.id_key.as_ref().filter(|_| shard == 0).map_or_else(Vec::new, |key| key.to_hex().into()),
         ];
         let keys = Arc::clone(&scope.keys[usize::from(shard)]);
         let call = Call { keys, args: scope.args(self.manual_now(), own) };

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{Name, Paused, Route, Settings};
+use crate::model::{IdKey, Name, Paused, Route, Settings};
 use crate::store::{Configured, StoreError};
 
 use super::{cursor::Lead, desk::Desk, error::Fault, scope::Scope};
@@ -78,16 +78,17 @@ impl Stored {
         if let Some(known) = known.filter(|known| known.key == self.key && known.configured.version == self.version) {
             return Ok(known);
         }
-        let (settings, routes) =
-            desk.one("SELECT settings, routes FROM namespace WHERE key = ?1", [self.key], |row| {
-                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+        let (settings, routes, id_key) =
+            desk.one("SELECT settings, routes, id_key FROM namespace WHERE key = ?1", [self.key], |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
             })?;
         let unreadable = |error: serde_json::Error| {
             desk.odd(format!("the settings of {namespace} cannot be read: {error}; a newer forewarn may have written them: upgrade this one"))
         };
         let settings: Settings = serde_json::from_str(&settings).map_err(unreadable)?;
         let routes: Vec<Route> = serde_json::from_str(&routes).map_err(unreadable)?;
-        let configured = Configured { version: self.version.clone(), settings, routes, paused: self.paused.clone() };
+        let (version, paused) = (self.version.clone(), self.paused.clone());
+        let configured = Configured { version, settings, routes, paused, id_key: Some(IdKey::from_hex(&id_key)?) };
         let scope = Arc::new(Scope::new(self.key, namespace, Arc::new(configured)));
         desk.scopes.borrow_mut().insert(namespace.clone(), Arc::clone(&scope));
         Ok(scope)

@@ -8,7 +8,7 @@ use rusqlite::{Connection, TransactionBehavior};
 pub(super) const APPLICATION_ID: i32 = 0x6672_776E;
 
 /// Step n brings a file from version n to n + 1.
-pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3];
+pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3, ID_KEYS];
 
 /// Brings the file to the version after the last of `steps`, in one transaction. What is newer stays untouched.
 ///
@@ -203,6 +203,12 @@ CREATE TABLE history (
   count INTEGER,
   PRIMARY KEY (namespace, seq)
 ) STRICT;
+";
+
+/// The key of each namespace's handles: 32 hex digits.
+const ID_KEYS: &str = "
+ALTER TABLE namespace ADD COLUMN id_key TEXT NOT NULL DEFAULT '';
+UPDATE namespace SET id_key = lower(hex(randomblob(16)));
 ";
 
 #[cfg(test)]

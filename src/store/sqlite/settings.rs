@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::model::{FirstStart, Invalid, LeadTime, Name, Pause, Paused, Settings};
-use crate::store::{Applied, Change, Configured, Preview, Registered, StoreError, plan::merge};
+use crate::store::{Applied, Change, Configured, Preview, Registered, StoreError, plan};
 
 use super::{
     copy::set_copy_mark,
@@ -41,7 +41,7 @@ fn present(desk: &Desk, namespace: &Name) -> Result<Option<Arc<Configured>>, Fau
 pub(super) fn configure(desk: &Desk, namespace: &Name, change: &Change) -> Result<Applied, Fault> {
     change.settings.as_ref().map_or(Ok(()), check)?;
     let present = present(desk, namespace)?;
-    let (settings, routes) = merge(namespace, change, present.as_deref())?;
+    let (settings, routes) = plan::merge(namespace, change, present.as_deref())?;
     if let Some(present) = &present
         && present.settings == settings
         && present.routes == routes
@@ -56,9 +56,10 @@ pub(super) fn configure(desk: &Desk, namespace: &Name, change: &Change) -> Resul
         format!("{:016x}", fastrand::u64(..)),
         json(serde_json::to_string(&settings))?,
         json(serde_json::to_string(&routes))?,
+        plan::id_key(change, present.as_deref())?.to_hex(),
     );
     desk.run(
-        "INSERT INTO namespace (name, version, settings, routes) VALUES (?1, ?2, ?3, ?4)
+        "INSERT INTO namespace (name, version, settings, routes, id_key) VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT (name) DO UPDATE SET version = excluded.version, settings = excluded.settings,
          routes = excluded.routes",
         row,
@@ -95,11 +96,12 @@ fn check(settings: &Settings) -> Result<(), Invalid> {
 pub(super) fn preview(desk: &Desk, namespace: &Name, change: &Change) -> Result<Preview, Fault> {
     change.settings.as_ref().map_or(Ok(()), check)?;
     let present = present(desk, namespace)?;
-    let (settings, routes) = merge(namespace, change, present.as_deref())?;
+    let (settings, routes) = plan::merge(namespace, change, present.as_deref())?;
     let created = present.is_none();
     let changed = present.as_ref().is_none_or(|present| present.settings != settings || present.routes != routes);
     let key = Stored::read(desk, namespace)?.map_or(NO_KEY, |stored| stored.key);
-    let planned = Configured { version: String::new(), settings, routes, paused: Paused::default() };
+    let (version, paused) = (String::new(), Paused::default());
+    let planned = Configured { version, settings, routes, paused, id_key: None };
     let scope = Arc::new(Scope::new(key, namespace, Arc::new(planned)));
     let now = desk.clock.now_ms();
     let leads = Lead::load_all(desk, &scope, now)?;

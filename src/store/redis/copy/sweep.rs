@@ -9,7 +9,12 @@ use crate::model::LeadTime;
 use crate::store::StoreError;
 use crate::store::copy::{Row, Swept};
 
-use super::super::{RedisStore, codec::Reader, keys, scope::Scope};
+use super::super::{
+    RedisStore,
+    codec::{Reader, unreadable},
+    keys,
+    scope::Scope,
+};
 use super::read::{Scored, whole_ms};
 
 /// The sweeps of a namespace.
@@ -34,7 +39,7 @@ impl Stand {
         let Some(stored) = stored else { return Ok(Self { score: f64::NEG_INFINITY, member: None }) };
         let mut parts = stored.splitn(2, |byte| *byte == b' ');
         let score = parts.next().and_then(|score| std::str::from_utf8(score).ok()?.parse().ok());
-        let score = score.ok_or_else(|| reader.odd(format!("no cursor: {}", stored.escape_ascii())))?;
+        let score = score.ok_or_else(|| reader.odd(unreadable("cursor", &stored)))?;
         Ok(Self { score, member: parts.next().map(<[u8]>::to_vec) })
     }
 
