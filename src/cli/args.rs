@@ -2,6 +2,7 @@
 
 use std::{ffi::OsString, num::NonZeroUsize, time::Duration};
 
+use anyhow::Context as _;
 use base64::{
     Engine as _,
     alphabet::URL_SAFE,
@@ -12,7 +13,11 @@ use clap::{
     Args,
     builder::{OsStringValueParser, TypedValueParser},
 };
-use forewarn::{ExpiresAt, Id, Invalid, LeadTime, Name, StoreError, model::parse_span, store::Store};
+use forewarn::{
+    ExpiresAt, Id, Invalid, LeadTime, Name, Namespace, StoreError,
+    model::{Handle, IdMask, parse_span},
+    store::Store,
+};
 
 /// Parses the name of a namespace.
 pub(super) fn namespace(text: &str) -> Result<Name, Invalid> {
@@ -85,7 +90,26 @@ fn id_from_base64(text: &str) -> Result<Id, Invalid> {
     Id::new(bytes)
 }
 
-/// The id of a deadline.
+/// The id of a deadline that may be new.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(super) struct NewIdArg {
+    /// The id: any 1 to 1024 bytes; one that begins with a dash goes last, after --
+    #[arg(value_name = "ID", value_parser = id_parser())]
+    id: Option<Id>,
+    /// The id in base64, as --json prints ids that are not UTF-8
+    #[arg(long, value_name = "BASE64", value_parser = id_from_base64)]
+    id_base64: Option<Id>,
+}
+
+impl NewIdArg {
+    /// The id, whichever way it was given.
+    pub(super) fn into_id(self) -> Result<Id, Invalid> {
+        self.id.or(self.id_base64).ok_or_else(|| Invalid::new("id", "is missing; give ID or --id-base64"))
+    }
+}
+
+/// The id of a deadline that is known.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(super) struct IdArg {
@@ -95,12 +119,37 @@ pub(super) struct IdArg {
     /// The id in base64, as --json prints ids that are not UTF-8
     #[arg(long, value_name = "BASE64", value_parser = id_from_base64)]
     id_base64: Option<Id>,
+    /// What outputs show in place of a sensitive id; all ids may have to be looked through
+    #[arg(long, value_name = "HANDLE")]
+    handle: Option<Handle>,
 }
 
 impl IdArg {
-    /// The id, whichever way it was given.
-    pub(super) fn into_id(self) -> Result<Id, Invalid> {
-        self.id.or(self.id_base64).ok_or_else(|| Invalid::new("id", "is missing; give ID or --id-base64"))
+    /// The id, whichever way it was given. That of a handle is looked for in the namespace.
+    pub(super) async fn resolve(self, namespace: &Namespace) -> anyhow::Result<Id> {
+        let Some(handle) = self.handle else {
+            let id = self.id.or(self.id_base64);
+            return Ok(id.ok_or_else(|| Invalid::new("id", "is missing; give ID, --id-base64 or --handle"))?);
+        };
+        let found = namespace.find(&handle).await?;
+        found.with_context(|| {
+            format!("nothing of this namespace has the handle {handle}: it has ended, or is another namespace's")
+        })
+    }
+}
+
+/// Whether sensitive ids are shown all the same.
+#[derive(Debug, Args)]
+pub(super) struct Reveal {
+    /// Show sensitive ids whole, not by their handles
+    #[arg(long)]
+    reveal: bool,
+}
+
+impl Reveal {
+    /// How the ids of a namespace are to be shown.
+    pub(super) async fn mask(&self, namespace: &Namespace) -> Result<IdMask, StoreError> {
+        if self.reveal { Ok(IdMask::none()) } else { namespace.id_mask().await }
     }
 }
 
@@ -146,25 +195,6 @@ fn instant_ms(text: &str) -> Result<ExpiresAt, Invalid> {
     ExpiresAt::from_millis(ms)
 }
 
-/// A place in a list by expiry: `<ms>:<id in base64>`, as `list` prints it.
-#[derive(Debug, Clone)]
-pub(super) struct Cursor(pub(super) i64, pub(super) Id);
-
-impl std::fmt::Display for Cursor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}", self.0, self.1.to_base64())
-    }
-}
-
-impl std::str::FromStr for Cursor {
-    type Err = Invalid;
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        let wrong = || Invalid::new("after", "is no cursor; give what the page before printed as next");
-        let (ms, id) = text.split_once(':').ok_or_else(wrong)?;
-        Ok(Self(ms.parse().map_err(|_| wrong())?, id_from_base64(id).map_err(|_| wrong())?))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,16 +213,6 @@ mod tests {
         assert_eq!(instant("2026-12-01T01:00:00+01:00").unwrap().as_millis(), 1_796_083_200_000);
         for bad in ["2026-12-01T00:00:00", "2026-12-01", "tomorrow"] {
             assert!(instant(bad).unwrap_err().to_string().contains("offset"), "{bad}");
-        }
-    }
-
-    #[test]
-    fn a_cursor_survives_being_printed() {
-        let cursor = Cursor(-5, Id::new([0xFF, b':']).unwrap());
-        let read: Cursor = cursor.to_string().parse().unwrap();
-        assert_eq!((read.0, read.1), (cursor.0, cursor.1));
-        for bad in ["", "5", "x:YQ", "5:", "5:%"] {
-            assert_eq!(bad.parse::<Cursor>().unwrap_err().field(), "after", "{bad}");
         }
     }
 }

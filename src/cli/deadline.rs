@@ -10,15 +10,15 @@ use clap::{
 };
 use forewarn::{
     ExpiresAt, Forewarn, Id, Invalid, Mode, Name, Namespace,
-    model::{Late, Renew},
+    model::{IdMask, Late, Renew, ShownId},
     store::{Expired, Removed, Renewed, Replaced, StoreError, Tracked},
 };
 use serde::{Serialize, de::IgnoredAny};
 
 use super::{
-    args::{self, IdArg, When},
+    args::{self, IdArg, NewIdArg, When},
     exit::Exit,
-    output::{IdJson, instant, print, print_json, say},
+    output::{instant, print, print_json, say},
 };
 
 /// Track a deadline, or move one that is tracked
@@ -33,7 +33,7 @@ pub(super) struct TrackArgs {
     #[arg(value_name = "NS", value_parser = args::namespace)]
     namespace: Name,
     #[command(flatten)]
-    id: IdArg,
+    id: NewIdArg,
     #[command(flatten)]
     when: When,
     /// JSON handed to the handlers of its notices
@@ -106,7 +106,7 @@ fn payload(text: &str) -> Result<String, Invalid> {
 struct Answer {
     namespace: Name,
     #[serde(flatten)]
-    id: IdJson,
+    id: ShownId,
     answer: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<String>,
@@ -119,10 +119,10 @@ struct Answer {
 }
 
 impl Answer {
-    fn new(namespace: &Name, id: &Id, answer: &'static str, line: impl Into<String>) -> Self {
+    fn new(namespace: &Name, id: ShownId, answer: &'static str, line: impl Into<String>) -> Self {
         Self {
             namespace: namespace.clone(),
-            id: IdJson::from(id),
+            id,
             answer,
             expires_at: None,
             already_expired: None,
@@ -146,6 +146,8 @@ pub(super) async fn track(forewarn: &Forewarn, args: TrackArgs) -> anyhow::Resul
     let (name, id) = (args.namespace, args.id.into_id()?);
     let at = args.when.resolve(forewarn.store().as_ref()).await?;
     let namespace = forewarn.namespace(name.clone());
+    // Before anything is changed: without it nothing could be told.
+    let mask = namespace.id_mask().await?;
     let mut call = namespace.track(id.as_bytes(), at).mode(args.mode);
     if let Some(payload) = args.payload {
         call = call.payload_bytes(payload);
@@ -158,7 +160,7 @@ pub(super) async fn track(forewarn: &Forewarn, args: TrackArgs) -> anyhow::Resul
         }
     };
     let hint = hint(&namespace, &tracked, at).await?;
-    let new = |answer, line: &str| Answer::new(&name, &id, answer, line);
+    let new = |answer, line: &str| Answer::new(&name, mask.show(&id), answer, line);
     let until = instant(at.as_millis());
     let (answer, exit) = match tracked {
         Tracked::Created { already_expired } => (moved(new("created", ""), at, already_expired), Exit::Done),
@@ -172,6 +174,7 @@ pub(super) async fn track(forewarn: &Forewarn, args: TrackArgs) -> anyhow::Resul
     };
     let mut answer = answer;
     if let Some((old, replaced)) = replaced {
+        let old = mask.show(old);
         answer.replaced = Some(replaced);
         answer.line += &match replaced {
             true => format!("; replaced {old}"),
@@ -214,13 +217,22 @@ async fn hint(namespace: &Namespace, tracked: &Tracked, at: ExpiresAt) -> Result
     Ok(inside.map(|leads| format!("inside {leads}: {that} {stays} silent (late is {late})")))
 }
 
+/// A namespace with one of its ids, and how that is shown.
+async fn known(forewarn: &Forewarn, name: &Name, id: IdArg) -> anyhow::Result<(Namespace, Id, IdMask)> {
+    let namespace = forewarn.namespace(name.clone());
+    let mask = namespace.id_mask().await?;
+    let id = id.resolve(&namespace).await?;
+    Ok((namespace, id, mask))
+}
+
 /// Carries out `renew`.
 pub(super) async fn renew(forewarn: &Forewarn, args: RenewArgs) -> anyhow::Result<Exit> {
-    let (name, id) = (args.namespace, args.id.into_id()?);
+    let name = args.namespace;
+    let (namespace, id, mask) = known(forewarn, &name, args.id).await?;
     let at = args.when.resolve(forewarn.store().as_ref()).await?;
     let entry = Renew { id: id.clone(), expires_at: at, payload: args.payload.map(String::into_bytes) };
-    let answers = forewarn.namespace(name.clone()).renew_all(&[entry]).await?;
-    let new = |answer, line: &str| Answer::new(&name, &id, answer, line);
+    let answers = namespace.renew_all(&[entry]).await?;
+    let new = |answer, line: &str| Answer::new(&name, mask.show(&id), answer, line);
     let until = instant(at.as_millis());
     let (answer, exit) = match answers.into_iter().next().context("the store gave no answer")? {
         Renewed::Renewed => (new("renewed", &format!("renewed, expires at {until}")).expiring(at), Exit::Done),
@@ -236,24 +248,26 @@ pub(super) async fn renew(forewarn: &Forewarn, args: RenewArgs) -> anyhow::Resul
 
 /// Carries out `remove`.
 pub(super) async fn remove(forewarn: &Forewarn, args: EndArgs) -> anyhow::Result<Exit> {
-    let (name, id) = (args.one.namespace, args.one.id.into_id()?);
-    let (answer, line) = match forewarn.namespace(name.clone()).remove(id.as_bytes()).await? {
+    let name = args.one.namespace;
+    let (namespace, id, mask) = known(forewarn, &name, args.one.id).await?;
+    let (answer, line) = match namespace.remove(id.as_bytes()).await? {
         Removed::Removed => ("removed", "removed"),
         Removed::Voided => ("voided", "voided, its cleanup will not run"),
         Removed::Unknown => ("unknown", "unknown, nothing to remove"),
     };
-    Answer::new(&name, &id, answer, line).tell(args.json)?;
+    Answer::new(&name, mask.show(&id), answer, line).tell(args.json)?;
     Ok(Exit::Done)
 }
 
 /// Carries out `expire`.
 pub(super) async fn expire(forewarn: &Forewarn, args: EndArgs) -> anyhow::Result<Exit> {
-    let (name, id) = (args.one.namespace, args.one.id.into_id()?);
-    let (answer, line, exit) = match forewarn.namespace(name.clone()).expire(id.as_bytes()).await? {
+    let name = args.one.namespace;
+    let (namespace, id, mask) = known(forewarn, &name, args.one.id).await?;
+    let (answer, line, exit) = match namespace.expire(id.as_bytes()).await? {
         Expired::Ended => ("ended", "ended", Exit::Done),
         Expired::Open => ("open", "open, it had ended before and its cleanup is not settled yet", Exit::Done),
         Expired::Unknown => ("unknown", "unknown, nothing to end", Exit::Failed),
     };
-    Answer::new(&name, &id, answer, line).tell(args.json)?;
+    Answer::new(&name, mask.show(&id), answer, line).tell(args.json)?;
     Ok(exit)
 }

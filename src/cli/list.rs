@@ -3,14 +3,18 @@
 use std::time::Duration;
 
 use clap::Args;
-use forewarn::{Forewarn, Id, Name, store::ListQuery};
+use forewarn::{
+    Forewarn, Name,
+    model::{Cursor, ShownId},
+    store::ListQuery,
+};
 use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    args::{self, Cursor},
+    args::{self, Reveal},
     exit::Exit,
-    output::{IdJson, distance, instant, print_json, print_table, say},
+    output::{distance, instant, print_json, print_table, say},
 };
 
 /// List armed deadlines by expiry
@@ -28,6 +32,8 @@ pub(super) struct ListArgs {
     /// Go on after the page that printed this cursor
     #[arg(long, value_name = "CURSOR")]
     after: Option<Cursor>,
+    #[command(flatten)]
+    reveal: Reveal,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -35,20 +41,27 @@ pub(super) struct ListArgs {
 
 /// Carries out `list`.
 pub(super) async fn list(forewarn: &Forewarn, args: ListArgs) -> anyhow::Result<Exit> {
-    let after = args.after.map(|Cursor(ms, id)| (ms, id));
+    let namespace = forewarn.namespace(args.namespace);
+    let mask = args.reveal.mask(&namespace).await?;
+    let after = match &args.after {
+        Some(cursor) => Some(namespace.place_of(cursor).await?),
+        None => None,
+    };
     let query = ListQuery { within: args.within, after, limit: args.limit };
-    let listed = forewarn.namespace(args.namespace).list(&query).await?;
+    let listed = namespace.list(&query).await?.into_iter();
+    let listed: Vec<_> = listed.map(|one| (mask.show(&one.id), one.expires_at_ms)).collect();
     // A full page may have a successor; a short one has none.
     let full = usize::try_from(args.limit).is_ok_and(|limit| listed.len() >= limit);
-    let next = listed.last().filter(|_| full).map(|last| Cursor(last.expires_at_ms, last.id.clone()).to_string());
+    let cursor = |(last, expires_at_ms): &(ShownId, i64)| Cursor { expires_at_ms: *expires_at_ms, last: last.clone() };
+    let next = listed.last().filter(|_| full).map(|last| cursor(last).to_string());
     if args.json {
-        let deadlines: Vec<_> = listed.iter().map(|one| ListedJson::new(&one.id, one.expires_at_ms)).collect();
+        let deadlines: Vec<_> = listed.into_iter().map(|(id, ms)| ListedJson { id, expires_at: instant(ms) }).collect();
         print_json(&json!({ "deadlines": deadlines, "next": next }))?;
         return Ok(Exit::Done);
     }
     let now_ms = forewarn.store().now().await?;
-    let row = |ms: i64, id: &Id| [instant(ms), distance(ms, now_ms), id.to_string()];
-    print_table(["expires_at", "expires", "id"], listed.iter().map(|one| row(one.expires_at_ms, &one.id)))?;
+    let row = |(id, ms): &(ShownId, i64)| [instant(*ms), distance(*ms, now_ms), id.to_string()];
+    print_table(["expires_at", "expires", "id"], listed.iter().map(row))?;
     if let Some(next) = next {
         say(format_args!("there may be more: --after {next}"));
     }
@@ -58,12 +71,6 @@ pub(super) async fn list(forewarn: &Forewarn, args: ListArgs) -> anyhow::Result<
 #[derive(Debug, Serialize)]
 struct ListedJson {
     #[serde(flatten)]
-    id: IdJson,
+    id: ShownId,
     expires_at: String,
-}
-
-impl ListedJson {
-    fn new(id: &Id, expires_at_ms: i64) -> Self {
-        Self { id: IdJson::from(id), expires_at: instant(expires_at_ms) }
-    }
 }

@@ -11,10 +11,7 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chrono::SecondsFormat;
 use comfy_table::{ContentArrangement, Table, presets};
-use forewarn::{
-    Id,
-    model::{Paused, format_span, to_datetime},
-};
+use forewarn::model::{Paused, format_span, to_datetime};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -108,21 +105,6 @@ pub(super) fn paused_text(paused: &Paused) -> Option<&'static str> {
     }
 }
 
-/// An id in JSON: `id` if it is text, else `id_base64`. To be flattened.
-#[derive(Debug, Serialize)]
-pub(super) enum IdJson {
-    #[serde(rename = "id")]
-    Text(String),
-    #[serde(rename = "id_base64")]
-    Base64(String),
-}
-
-impl From<&Id> for IdJson {
-    fn from(id: &Id) -> Self {
-        id.as_text().map_or_else(|| Self::Base64(id.to_base64()), |text| Self::Text(text.to_owned()))
-    }
-}
-
 /// A payload in JSON: `payload` if it is JSON or absent, else `payload_base64`. To be flattened.
 #[derive(Debug, Serialize)]
 pub(super) enum PayloadJson {
@@ -168,10 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_and_payloads_that_are_no_text_travel_as_base64() {
-        let json = |id: &Id| serde_json::to_string(&IdJson::from(id)).unwrap();
-        assert_eq!(json(&Id::new("é").unwrap()), r#"{"id":"é"}"#);
-        assert_eq!(json(&Id::new([0xFF]).unwrap()), r#"{"id_base64":"_w"}"#);
+    fn payloads_that_are_no_json_travel_as_base64() {
         let json = |bytes: &[u8]| serde_json::to_string(&PayloadJson::from(Some(bytes))).unwrap();
         assert_eq!(json(b"[1]"), r#"{"payload":[1]}"#);
         assert_eq!(json(b"\xFF"), r#"{"payload_base64":"/w=="}"#);

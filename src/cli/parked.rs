@@ -3,17 +3,17 @@
 use clap::{Args, Subcommand};
 use forewarn::{
     Forewarn, Kind, Name, Namespace,
-    model::EventId,
-    store::{Parked, ParkedQuery, Requeued, Shelf},
+    model::{EventId, IdMask, ShownId},
+    store::{Parked, ParkedPage, ParkedQuery, Requeued, Shelf},
 };
 use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    args,
+    args::{self, Reveal},
     exit::Exit,
     notice::{FailureJson, NoticeJson, failure_text, notice_text},
-    output::{IdJson, PayloadJson, instant, payload_text, print, print_json, print_table, printable, say},
+    output::{PayloadJson, instant, payload_text, print, print_json, print_table, printable, say},
 };
 
 /// How many are fetched and settled at a time.
@@ -50,6 +50,8 @@ pub(super) struct ListArgs {
     /// Skip this many
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: u32,
+    #[command(flatten)]
+    reveal: Reveal,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -66,6 +68,8 @@ pub(super) struct ShowArgs {
     /// Only that of this route
     #[arg(long, value_name = "NAME", value_parser = args::route)]
     route: Option<Name>,
+    #[command(flatten)]
+    reveal: Reveal,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -139,7 +143,7 @@ pub(super) async fn run(forewarn: &Forewarn, shelf: Shelf, command: ParkedComman
 pub(super) struct ParkedJson {
     route: String,
     #[serde(flatten)]
-    id: IdJson,
+    id: ShownId,
     #[serde(flatten)]
     notice: NoticeJson,
     parked_at: String,
@@ -148,11 +152,11 @@ pub(super) struct ParkedJson {
     failures: Vec<FailureJson>,
 }
 
-impl From<&Parked> for ParkedJson {
-    fn from(parked: &Parked) -> Self {
+impl ParkedJson {
+    pub(super) fn new(parked: &Parked, id: ShownId) -> Self {
         Self {
             route: parked.route.to_string(),
-            id: IdJson::from(&parked.notice.id),
+            id,
             notice: NoticeJson::from(&parked.notice),
             parked_at: instant(parked.parked_at_ms),
             payload: PayloadJson::from(parked.payload.as_deref()),
@@ -163,14 +167,15 @@ impl From<&Parked> for ParkedJson {
 
 async fn list(forewarn: &Forewarn, shelf: Shelf, args: ListArgs) -> anyhow::Result<Exit> {
     let query = ParkedQuery { route: args.route, offset: args.offset, limit: args.limit, ..ParkedQuery::default() };
-    let page = forewarn.store().parked(&args.namespace, shelf, &query).await?;
+    let namespace = forewarn.namespace(args.namespace);
+    let mask = args.reveal.mask(&namespace).await?;
+    let page = scrubbed(namespace.parked(shelf, &query).await?, &mask);
     if args.json {
-        let entries: Vec<_> = page.entries.iter().map(ParkedJson::from).collect();
-        print_json(&json!({ shelf.as_str(): entries, "total": page.total }))?;
+        print_json(&json!({ shelf.as_str(): entries_json(&page, &mask), "total": page.total }))?;
         return Ok(Exit::Done);
     }
     let header = ["event_id", "route", "kind", "id", "class", "failures", "parked_at", "summary"];
-    print_table(header, page.entries.iter().map(row))?;
+    print_table(header, page.entries.iter().map(|parked| row(parked, &mask)))?;
     // The total counts every route.
     let shown = page.entries.len();
     if u64::try_from(shown)? < page.total {
@@ -179,13 +184,23 @@ async fn list(forewarn: &Forewarn, shelf: Shelf, args: ListArgs) -> anyhow::Resu
     Ok(Exit::Done)
 }
 
-fn row(parked: &Parked) -> [String; 8] {
+/// Without the ids in what handlers have said, if they are not to be shown.
+fn scrubbed(mut page: ParkedPage, mask: &IdMask) -> ParkedPage {
+    page.entries.iter_mut().for_each(|parked| mask.scrub_failures(&parked.notice.id, &mut parked.failures));
+    page
+}
+
+fn entries_json(page: &ParkedPage, mask: &IdMask) -> Vec<ParkedJson> {
+    page.entries.iter().map(|parked| ParkedJson::new(parked, mask.show(&parked.notice.id))).collect()
+}
+
+fn row(parked: &Parked, mask: &IdMask) -> [String; 8] {
     let last = parked.failures.last();
     [
         parked.event_id().to_string(),
         parked.route.to_string(),
         parked.notice.kind.as_str().to_owned(),
-        parked.notice.id.to_string(),
+        mask.show(&parked.notice.id).to_string(),
         last.map(|failure| failure.class.to_string()).unwrap_or_default(),
         parked.failures.len().to_string(),
         instant(parked.parked_at_ms),
@@ -195,24 +210,25 @@ fn row(parked: &Parked) -> [String; 8] {
 
 async fn show(forewarn: &Forewarn, shelf: Shelf, args: ShowArgs) -> anyhow::Result<Exit> {
     let query = ParkedQuery { event_id: Some(args.event_id), route: args.route, limit: PAGE, ..ParkedQuery::default() };
-    let page = forewarn.store().parked(&args.namespace, shelf, &query).await?;
+    let namespace = forewarn.namespace(args.namespace);
+    let mask = args.reveal.mask(&namespace).await?;
+    let page = scrubbed(namespace.parked(shelf, &query).await?, &mask);
     if page.entries.is_empty() {
         say(format_args!("event {} is not parked here", args.event_id));
         return Ok(Exit::Failed);
     }
     if args.json {
-        let entries: Vec<_> = page.entries.iter().map(ParkedJson::from).collect();
-        print_json(&json!({ shelf.as_str(): entries }))?;
+        print_json(&json!({ shelf.as_str(): entries_json(&page, &mask) }))?;
     } else {
         let now_ms = forewarn.store().now().await?;
-        let texts: Vec<_> = page.entries.iter().map(|parked| parked_text(parked, now_ms)).collect();
+        let texts: Vec<_> = page.entries.iter().map(|parked| parked_text(parked, &mask, now_ms)).collect();
         print(texts.join("\n"))?;
     }
     Ok(Exit::Done)
 }
 
-fn parked_text(parked: &Parked, now_ms: i64) -> String {
-    let mut lines = vec![format!("{} {}", parked.notice.namespace, parked.notice.id)];
+fn parked_text(parked: &Parked, mask: &IdMask, now_ms: i64) -> String {
+    let mut lines = vec![format!("{} {}", parked.notice.namespace, mask.show(&parked.notice.id))];
     let mut field = |name: &str, value: String| lines.push(format!("  {name:<10}{value}"));
     field("event_id", parked.event_id().to_string());
     field("notice", notice_text(&parked.notice));
@@ -257,6 +273,7 @@ impl Selection {
 async fn requeue(forewarn: &Forewarn, shelf: Shelf, args: RequeueArgs) -> anyhow::Result<Exit> {
     let selection = args.selection;
     let namespace = forewarn.namespace(selection.namespace.clone());
+    let mask = namespace.id_mask().await?;
     let (mut requeued, mut dropped, mut left) = (0_u64, 0_u64, 0_u32);
     loop {
         let entries = selection.page(&namespace, shelf, left).await?;
@@ -281,7 +298,8 @@ async fn requeue(forewarn: &Forewarn, shelf: Shelf, args: RequeueArgs) -> anyhow
                 Requeued::NoRoute => "its route is gone; add it again with namespace apply --route, or drop it",
             };
             left += 1;
-            say(format_args!("{} of {} stays parked: {why}", parked.event_id(), parked.notice.id));
+            let id = mask.show(&parked.notice.id);
+            say(format_args!("{} of {id} stays parked: {why}", parked.event_id()));
         }
         dropped += discard(&namespace, shelf, &void).await?;
     }

@@ -48,6 +48,7 @@ pub(super) fn apply_words(name: &Name, settings: &Settings) -> String {
     for (name, is_set) in [
         ("key-backed", settings.key_backed && settings.keys.is_empty()),
         ("manage-keys", settings.manage_keys),
+        ("sensitive-ids", settings.sensitive_ids),
         ("no-cleanup", !settings.cleanup),
     ] {
         if is_set {
@@ -94,6 +95,7 @@ pub(super) fn settings_fields(settings: &Settings) -> Vec<(&'static str, String)
         ("max_payload", format!("{} bytes", settings.max_payload)),
         ("shards", settings.shards.to_string()),
         ("history", if settings.history == 0 { "none".to_owned() } else { settings.history.to_string() }),
+        ("sensitive_ids", yes(settings.sensitive_ids)),
         ("revision", settings.revision.map_or_else(|| "none".to_owned(), |revision| revision.to_string())),
         ("key_backed", yes(settings.key_backed)),
     ];

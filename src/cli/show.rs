@@ -7,17 +7,18 @@ use std::time::Duration;
 use clap::Args;
 use forewarn::{
     ExpiresAt, Forewarn, LeadTime, Name,
-    model::{Kind, format_span, span_ms},
+    model::{IdMask, Kind, ShownId, format_span, span_ms},
     store::{Configured, DeadlineView, DeliveryState, DeliveryView, Ending, Parked, ParkedQuery, Shelf},
 };
 use serde::Serialize;
 
 use super::{
+    args::Reveal,
     deadline::OneArgs,
     exit::Exit,
     history::{History, HistoryJson, ending_text},
     notice::{FailureJson, NoticeJson, failure_text, notice_text},
-    output::{IdJson, PayloadJson, instant, instant_and_distance, payload_text, print, print_json, printable, say},
+    output::{PayloadJson, instant, instant_and_distance, payload_text, print, print_json, printable, say},
     parked::ParkedJson,
     pauses::Pauses,
 };
@@ -30,6 +31,8 @@ use super::{
 pub(super) struct ShowArgs {
     #[command(flatten)]
     one: OneArgs,
+    #[command(flatten)]
+    reveal: Reveal,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -38,8 +41,9 @@ pub(super) struct ShowArgs {
 /// Carries out `show`.
 pub(super) async fn show(forewarn: &Forewarn, args: ShowArgs) -> anyhow::Result<Exit> {
     let name = args.one.namespace;
-    let id = args.one.id.into_id()?;
     let namespace = forewarn.namespace(name.clone());
+    let mask = args.reveal.mask(&namespace).await?;
+    let id = args.one.id.resolve(&namespace).await?;
     let view = namespace.show(id.as_bytes()).await?;
     let query = ParkedQuery { id: Some(id.clone()), ..ParkedQuery::default() };
     let dead = namespace.parked(Shelf::Dead, &query).await?.entries;
@@ -50,6 +54,7 @@ pub(super) async fn show(forewarn: &Forewarn, args: ShowArgs) -> anyhow::Result<
         _ => History::read(&namespace, &id, view.as_ref().and_then(|view| view.expires_at_ms)).await?,
     };
     if view.is_none() && dead.is_empty() && review.is_empty() && history.is_empty() {
+        let id = mask.show(&id);
         say(format_args!("{name} {id} is unknown: it is not armed and nothing of it is pending or parked"));
         return Ok(Exit::Failed);
     }
@@ -65,7 +70,9 @@ pub(super) async fn show(forewarn: &Forewarn, args: ShowArgs) -> anyhow::Result<
     let now_ms = forewarn.store().now().await?;
     let due = Due::new(&configured, &view, &history, now_ms);
     let pauses = Pauses::from(&namespace.stats().await?);
-    let shown = Shown { name, view, due, dead, review, pauses, history };
+    let id = mask.show(&view.id);
+    let mut shown = Shown { name, id, view, due, dead, review, pauses, history };
+    shown.scrub(&mask);
     if args.json {
         print_json(&ShownJson::from(&shown))?
     } else {
@@ -77,6 +84,7 @@ pub(super) async fn show(forewarn: &Forewarn, args: ShowArgs) -> anyhow::Result<
 /// What there is to show.
 struct Shown {
     name: Name,
+    id: ShownId,
     view: DeadlineView,
     due: Due,
     dead: Vec<Parked>,
@@ -147,7 +155,7 @@ impl Due {
 struct ShownJson<'a> {
     namespace: &'a Name,
     #[serde(flatten)]
-    id: IdJson,
+    id: &'a ShownId,
     armed: bool,
     expires_at: Option<String>,
     reminders: Vec<DueReminderJson>,
@@ -185,7 +193,8 @@ struct DeliveryJson {
 
 impl<'a> From<&'a Shown> for ShownJson<'a> {
     fn from(shown: &'a Shown) -> Self {
-        let Shown { name, view, due, dead, review, pauses, history } = shown;
+        let Shown { name, id, view, due, dead, review, pauses, history } = shown;
+        let parked = |all: &[Parked]| all.iter().map(|one| ParkedJson::new(one, id.clone())).collect();
         let reminders = due.reminders.iter().map(|one| DueReminderJson {
             lead_ms: one.lead.as_millis(),
             due_at: instant(one.at_ms),
@@ -193,7 +202,7 @@ impl<'a> From<&'a Shown> for ShownJson<'a> {
         });
         Self {
             namespace: name,
-            id: IdJson::from(&view.id),
+            id,
             armed: view.expires_at_ms.is_some(),
             expires_at: view.expires_at_ms.map(instant),
             reminders: reminders.collect(),
@@ -203,8 +212,8 @@ impl<'a> From<&'a Shown> for ShownJson<'a> {
             quarantined: view.quarantined.as_deref(),
             open: view.open.as_ref().map(NoticeJson::from),
             deliveries: view.deliveries.iter().map(DeliveryJson::from).collect(),
-            dead: dead.iter().map(ParkedJson::from).collect(),
-            review: review.iter().map(ParkedJson::from).collect(),
+            dead: parked(dead),
+            review: parked(review),
             history: history.json(),
             pauses,
         }
@@ -225,9 +234,16 @@ impl From<&DeliveryView> for DeliveryJson {
 }
 
 impl Shown {
+    /// Takes the id out of what handlers have said, if it is not to be shown.
+    fn scrub(&mut self, mask: &IdMask) {
+        let Self { view: DeadlineView { id, deliveries, .. }, dead, review, .. } = self;
+        deliveries.iter_mut().for_each(|delivery| mask.scrub_failures(id, &mut delivery.failures));
+        dead.iter_mut().chain(review).for_each(|parked| mask.scrub_failures(id, &mut parked.failures));
+    }
+
     fn text(&self, now_ms: i64) -> String {
-        let Self { name, view, due, dead, review, pauses, history } = self;
-        let mut lines = vec![format!("{name} {}", view.id)];
+        let Self { name, id, view, due, dead, review, pauses, history } = self;
+        let mut lines = vec![format!("{name} {id}")];
         let mut field = |name: &str, value: String| lines.push(format!("  {name:<13}{value}"));
         match view.expires_at_ms {
             Some(ms) => field("armed until", instant_and_distance(ms, now_ms)),

@@ -15,6 +15,7 @@ mod input;
 mod namespaces;
 mod process;
 mod secrets;
+mod sensitive;
 mod shelves;
 mod tls;
 mod work;

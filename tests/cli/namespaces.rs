@@ -42,7 +42,7 @@ fn every_setting_has_its_flag() {
     let place = Place::unconfigured();
     let flags = "--remind 5s --no-cleanup --grace 1s --late fire --lease 2s --shards 3 --first-start silent \
                  --on-rearm deliver --min-repeat 4s --max-payload 5 --max-deliveries 6 --clock-tolerance 7s \
-                 --key user_session:* --key x[ab] --manage-keys --on-gone drop --recheck-interval 9s --history 99 --revision 8 --route mail:reminders --route s3:cleanups";
+                 --key user_session:* --key x[ab] --manage-keys --on-gone drop --recheck-interval 9s --history 99 --sensitive-ids --revision 8 --route mail:reminders --route s3:cleanups";
     place.apply(&flags.split_whitespace().collect::<Vec<_>>()).done();
     let shown = place.run(&["namespace", "show", "NS", "--json"]).json();
     let expected = serde_json::json!({
@@ -50,6 +50,7 @@ fn every_setting_has_its_flag() {
         "on_rearm": "deliver", "min_repeat_ms": 4000, "max_payload": 5, "max_deliveries": 6,
         "clock_tolerance_ms": 7000, "revision": 8, "key_backed": true,
         "keys": ["user_session:*", "x[ab]"], "manage_keys": true, "on_gone": "drop", "recheck_interval_ms": 9000, "history": 99,
+        "sensitive_ids": true,
     });
     assert_eq!(shown["settings"], expected);
     assert_eq!(shown["routes"].as_array().map(Vec::len), Some(2));
