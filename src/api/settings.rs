@@ -154,6 +154,8 @@ pub struct SettingsForm {
     #[schemars(range(max = 10_000_000))]
     #[schema(maximum = 10_000_000)]
     pub history: Option<u32>,
+    /// Whether ids are secrets: people and logs then see their handles. Default: false.
+    pub sensitive_ids: Option<bool>,
     /// A number for these settings: a lower one never overwrites a higher one. Default: none, which always applies.
     #[schemars(extend("examples" = [1]))]
     pub revision: Option<u64>,
@@ -185,6 +187,7 @@ impl TryFrom<SettingsForm> for Settings {
             on_gone,
             recheck_interval: _,
             history,
+            sensitive_ids,
             revision,
         } = form;
         settings.remind = remind.unwrap_or_default().iter().map(read_lead).collect::<Result<_, _>>()?;
@@ -199,6 +202,7 @@ impl TryFrom<SettingsForm> for Settings {
         take(&mut settings.manage_keys, manage_keys);
         take(&mut settings.on_gone, on_gone);
         take(&mut settings.history, history);
+        take(&mut settings.sensitive_ids, sensitive_ids);
         settings.revision = revision;
         Ok(settings)
     }
@@ -256,6 +260,7 @@ impl From<&Settings> for SettingsForm {
             on_gone,
             recheck_interval,
             history,
+            sensitive_ids,
             revision,
         } = settings;
         Self {
@@ -276,6 +281,7 @@ impl From<&Settings> for SettingsForm {
             on_gone: Some(*on_gone),
             recheck_interval: Some((*recheck_interval).into()),
             history: Some(*history),
+            sensitive_ids: Some(*sensitive_ids),
             revision: *revision,
         }
     }
@@ -315,6 +321,7 @@ mod tests {
             on_gone: OnGone::Drop,
             recheck_interval: Duration::from_secs(14),
             history: 15,
+            sensitive_ids: true,
             revision: Some(16),
         };
         let form = SettingsForm::from(&settings);

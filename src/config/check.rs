@@ -219,6 +219,7 @@ impl Check<'_> {
             first_start: form.first_start,
             routes: routes?,
             drop_routes: Vec::new(),
+            id_key: None,
         };
         Some(NamespaceConfig { name: checked, change })
     }
