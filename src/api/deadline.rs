@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::api::text::{Instant, Span, read_id, read_payload, write_id, write_payload};
-use crate::model::{ExpiresAt, Id, Invalid, Mode, Renew, Track, format_instant, span_ms};
+use crate::api::text::{Instant, Span, WrittenId, read_id, read_payload, write_id, write_payload};
+use crate::model::{ExpiresAt, Id, IdMask, Invalid, Mode, Renew, Track, format_instant, span_ms};
 use crate::store::Listed;
 
 /// Until when something is alive, and what its handlers are given: the body of track and renew.
@@ -226,10 +226,11 @@ pub struct ListedForm {
     pub expires_at: String,
 }
 
-impl From<&Listed> for ListedForm {
-    fn from(listed: &Listed) -> Self {
-        let (id, id_base64) = write_id(&listed.id);
-        Self { id, id_base64, handle: None, expires_at: format_instant(listed.expires_at_ms) }
+impl ListedForm {
+    /// The form of an entry, its id shown as `mask` says.
+    pub fn new(listed: &Listed, mask: &IdMask) -> Self {
+        let WrittenId { id, id_base64, handle } = WrittenId::new(&mask.show(&listed.id));
+        Self { id, id_base64, handle, expires_at: format_instant(listed.expires_at_ms) }
     }
 }
 

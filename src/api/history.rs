@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::api::text::{read_id, write_id};
+use crate::api::text::WrittenId;
 use crate::api::view::{NoticeForm, read_instant};
-use crate::model::{Invalid, LeadTime, Name, format_instant};
+use crate::model::{Id, IdMask, Invalid, LeadTime, Name, format_instant};
 use crate::store::{Ending, HistoryEntry};
 
 /// One thing that is remembered.
@@ -55,8 +55,9 @@ pub struct HistoryPage {
     pub entries: Vec<HistoryForm>,
 }
 
-impl From<&HistoryEntry> for HistoryForm {
-    fn from(entry: &HistoryEntry) -> Self {
+impl HistoryForm {
+    /// The form of an entry, its id shown as `mask` says.
+    pub fn new(entry: &HistoryEntry, mask: &IdMask) -> Self {
         let at = format_instant(entry.at_ms());
         let bare = |ending: &str| Self {
             at: at.clone(),
@@ -70,9 +71,9 @@ impl From<&HistoryEntry> for HistoryForm {
         };
         match entry {
             HistoryEntry::Ended { route, notice, ending, .. } => {
-                let (id, id_base64) = write_id(&notice.id);
+                let WrittenId { id, id_base64, handle } = WrittenId::new(&mask.show(&notice.id));
                 let (route, notice) = (route.as_ref().map(ToString::to_string), Some(NoticeForm::from(notice)));
-                Self { route, id, id_base64, notice, ..bare(ending.as_str()) }
+                Self { route, id, id_base64, handle, notice, ..bare(ending.as_str()) }
             }
             HistoryEntry::PassedOver { lead, after_ms, upto_ms, count, .. } => {
                 let passed = PassedForm {
@@ -88,11 +89,11 @@ impl From<&HistoryEntry> for HistoryForm {
 }
 
 impl HistoryForm {
-    /// The entry.
+    /// The entry, about this id if it is about one.
     ///
     /// # Errors
     /// Names the field that is wrong.
-    pub fn read(self, namespace: &Name) -> Result<HistoryEntry, Invalid> {
+    pub fn read(self, namespace: &Name, id: Option<Id>) -> Result<HistoryEntry, Invalid> {
         let at_ms = read_instant(&self.at)?;
         if let Some(passed) = self.passed {
             return Ok(HistoryEntry::PassedOver {
@@ -107,7 +108,7 @@ impl HistoryForm {
         Ok(HistoryEntry::Ended {
             at_ms,
             route: self.route.map(|route| Name::new("route", route)).transpose()?,
-            notice: notice.read(namespace, read_id(self.id.as_deref(), self.id_base64.as_deref())?)?,
+            notice: notice.read(namespace, id.ok_or_else(|| Invalid::new("id", "is missing"))?)?,
             ending: Ending::from_word(&self.ending).ok_or_else(|| Invalid::new("ending", "is unknown"))?,
         })
     }

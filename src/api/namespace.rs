@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::api::settings::SettingsForm;
-use crate::model::{FirstStart, Invalid, Name, Pause, Paused, Route, Settings};
+use crate::model::{FirstStart, IdKey, Invalid, Name, Pause, Paused, Route, Settings};
 use crate::store::{Applied, Change, Configured, Preview, Registered};
 
 /// All namespaces.
@@ -27,13 +27,17 @@ pub struct NamespaceForm {
     pub routes: Vec<Route>,
     /// What is paused for the whole namespace.
     pub paused: Paused,
+    /// The key of its handles, in hex; for callers of scope `admin` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id_key: Option<String>,
 }
 
 impl NamespaceForm {
-    /// The form of what is in force.
-    pub fn new(namespace: &Name, configured: &Configured) -> Self {
-        let Configured { version, settings, routes, paused, .. } = configured;
+    /// The form of what is in force; `is_admin`: for whoever may see ids that are secrets.
+    pub fn new(namespace: &Name, configured: &Configured, is_admin: bool) -> Self {
+        let Configured { version, settings, routes, paused, id_key } = configured;
         Self {
+            id_key: id_key.as_ref().filter(|_| is_admin).map(IdKey::to_hex),
             namespace: namespace.to_string(),
             version: version.clone(),
             settings: settings.into(),
@@ -70,13 +74,14 @@ impl ApplyBody {
             first_start: self.first_start,
             routes: self.routes,
             drop_routes: self.drop_routes.into_iter().map(drop).collect::<Result<_, _>>()?,
+            ..Change::default()
         })
     }
 }
 
 impl From<&Change> for ApplyBody {
     fn from(change: &Change) -> Self {
-        let Change { settings, first_start, routes, drop_routes } = change;
+        let Change { settings, first_start, routes, drop_routes, .. } = change;
         Self {
             settings: settings.as_ref().map(SettingsForm::from),
             first_start: *first_start,
@@ -116,7 +121,7 @@ pub struct LeadCount {
 impl AppliedForm {
     /// What a change did.
     pub fn applied(namespace: &Name, applied: &Applied) -> Self {
-        let form = NamespaceForm::new(namespace, &applied.configured);
+        let form = NamespaceForm::new(namespace, &applied.configured, true);
         Self {
             created: applied.created,
             changed: applied.changed,

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::api::text::{read_id, read_payload, write_id, write_payload};
+use crate::api::text::{WrittenId, read_payload, write_payload};
 use crate::api::view::{FailureForm, NoticeForm, read_failures, read_instant};
-use crate::model::{EventId, Invalid, Name, format_instant};
+use crate::model::{EventId, Id, IdMask, Invalid, Name, format_instant};
 use crate::store::{Parked, Requeued};
 
 /// One parked notice.
@@ -38,31 +38,33 @@ pub struct ParkedForm {
     pub failures: Vec<FailureForm>,
 }
 
-impl From<&Parked> for ParkedForm {
-    fn from(parked: &Parked) -> Self {
-        let (id, id_base64) = write_id(&parked.notice.id);
+impl ParkedForm {
+    /// The form of a parked notice, its id shown as `mask` says.
+    pub fn new(parked: &Parked, mask: &IdMask) -> Self {
+        let WrittenId { id, id_base64, handle } = WrittenId::new(&mask.show(&parked.notice.id));
+        let mut failures = parked.failures.clone();
+        mask.scrub_failures(&parked.notice.id, &mut failures);
         let (payload, payload_base64) = write_payload(parked.payload.as_deref());
         Self {
             route: parked.route.to_string(),
             id,
             id_base64,
-            handle: None,
+            handle,
             notice: NoticeForm::from(&parked.notice),
             parked_at: format_instant(parked.parked_at_ms),
             payload,
             payload_base64,
-            failures: parked.failures.iter().map(FailureForm::from).collect(),
+            failures: failures.iter().map(FailureForm::from).collect(),
         }
     }
 }
 
 impl ParkedForm {
-    /// The parked notice; `key` is how the reader's store calls it.
+    /// The parked notice of this id; `key` is how the reader's store calls it.
     ///
     /// # Errors
     /// Names the field that is wrong.
-    pub(crate) fn read(self, namespace: &Name, key: Vec<u8>) -> Result<Parked, Invalid> {
-        let id = read_id(self.id.as_deref(), self.id_base64.as_deref())?;
+    pub(crate) fn read(self, namespace: &Name, id: Id, key: Vec<u8>) -> Result<Parked, Invalid> {
         Ok(Parked {
             route: Name::new("route", self.route)?,
             notice: self.notice.read(namespace, id)?,

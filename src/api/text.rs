@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::model::{ExpiresAt, Id, Invalid, PayloadJson, parse_span, span_ms};
+use crate::model::{ExpiresAt, Id, Invalid, PayloadJson, ShownId, parse_span, span_ms};
 
 const LENIENT: GeneralPurposeConfig =
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
@@ -51,6 +51,26 @@ pub(super) fn write_id(id: &Id) -> (Option<String>, Option<String>) {
     match id.as_text() {
         Some(text) => (Some(text.to_owned()), None),
         None => (None, Some(id.to_base64())),
+    }
+}
+
+/// An id as it is shown: one of the three.
+#[derive(Debug, Default)]
+pub(super) struct WrittenId {
+    pub(super) id: Option<String>,
+    pub(super) id_base64: Option<String>,
+    pub(super) handle: Option<String>,
+}
+
+impl WrittenId {
+    pub(super) fn new(shown: &ShownId) -> Self {
+        match shown {
+            ShownId::Id(id) => {
+                let (id, id_base64) = write_id(id);
+                Self { id, id_base64, handle: None }
+            }
+            ShownId::Handle(handle) => Self { handle: Some(handle.to_string()), ..Self::default() },
+        }
     }
 }
 

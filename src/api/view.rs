@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::api::text::{Instant, read_payload, write_id, write_payload};
-use crate::model::{Class, FailureRecord, Id, Invalid, Kind, LeadTime, Name, Notice, Reason, format_instant};
+use crate::api::text::{Instant, WrittenId, read_payload, write_payload};
+use crate::model::{Class, FailureRecord, Id, IdMask, Invalid, Kind, LeadTime, Name, Notice, Reason, format_instant};
 use crate::store::{DeadlineView, DeliveryState, DeliveryView};
 
 /// A notice, beside an id that is said elsewhere.
@@ -165,34 +165,37 @@ pub struct DeliveryForm {
     pub failures: Vec<FailureForm>,
 }
 
-impl From<&DeadlineView> for DeadlineForm {
-    fn from(view: &DeadlineView) -> Self {
-        let (id, id_base64) = write_id(&view.id);
+impl DeadlineForm {
+    /// The form of what is known, the id shown as `mask` says.
+    pub fn new(view: &DeadlineView, mask: &IdMask) -> Self {
+        let WrittenId { id, id_base64, handle } = WrittenId::new(&mask.show(&view.id));
         let (payload, payload_base64) = write_payload(view.payload.as_deref());
         Self {
             id,
             id_base64,
-            handle: None,
+            handle,
             expires_at: view.expires_at_ms.map(format_instant),
             payload,
             payload_base64,
             open: view.open.as_ref().map(NoticeForm::from),
             quarantined: view.quarantined.clone(),
             every: view.every.clone(),
-            deliveries: view.deliveries.iter().map(DeliveryForm::from).collect(),
+            deliveries: view.deliveries.iter().map(|delivery| DeliveryForm::new(delivery, mask)).collect(),
         }
     }
 }
 
-impl From<&DeliveryView> for DeliveryForm {
-    fn from(delivery: &DeliveryView) -> Self {
+impl DeliveryForm {
+    fn new(delivery: &DeliveryView, mask: &IdMask) -> Self {
+        let mut failures = delivery.failures.clone();
+        mask.scrub_failures(&delivery.notice.id, &mut failures);
         Self {
             route: delivery.route.to_string(),
             notice: NoticeForm::from(&delivery.notice),
             state: delivery.state,
             at: format_instant(delivery.at_ms),
             hand_outs: delivery.hand_outs,
-            failures: delivery.failures.iter().map(FailureForm::from).collect(),
+            failures: failures.iter().map(FailureForm::from).collect(),
         }
     }
 }

@@ -167,7 +167,7 @@ fn default_of(path: &[String], leaf: &Leaf, layered: &Layered, config: &Config) 
     match path {
         [key] if key == "store" => config.store.to_string().into(),
         [table, _, key] if table == "namespace" && key == "revision" => {
-            layered.get(&[key.clone()]).map_or(Json::Null, |given| given.value.clone())
+            layered.get(std::slice::from_ref(key)).map_or(Json::Null, |given| given.value.clone())
         }
         _ => leaf.default.clone(),
     }
@@ -175,7 +175,7 @@ fn default_of(path: &[String], leaf: &Leaf, layered: &Layered, config: &Config) 
 
 fn inherited(path: &[String], layered: &Layered) -> Origin {
     match path {
-        [table, _, key] if table == "namespace" && key == "revision" => layered.origin(&[key.clone()]),
+        [table, _, key] if table == "namespace" && key == "revision" => layered.origin(std::slice::from_ref(key)),
         _ => Origin::Default,
     }
 }

@@ -75,10 +75,10 @@ impl Reloader {
         } else {
             info!("the configuration was read again: {difference}")
         }
-        if let Some(set_filter) = self.set_filter.as_ref().filter(|_| new.log.filter != self.config.log.filter) {
-            if let Err(problem) = set_filter(&new.log.filter) {
-                error!(%problem, "log.filter is no log filter; the one before stays in force");
-            }
+        if let Some(set_filter) = self.set_filter.as_ref().filter(|_| new.log.filter != self.config.log.filter)
+            && let Err(problem) = set_filter(&new.log.filter)
+        {
+            error!(%problem, "log.filter is no log filter; the one before stays in force");
         }
         self.app.keyring().replace(new.tokens.clone());
         self.app.set_limits(new.limits.clone());

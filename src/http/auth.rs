@@ -17,9 +17,11 @@ use subtle::{Choice, ConstantTimeEq};
 
 use crate::api::Code;
 use crate::config::{Scope, Token, TokenHash};
+use crate::forewarn::Namespace;
 use crate::http::App;
 use crate::http::error::Problem;
-use crate::model::Name;
+use crate::model::{IdMask, Name};
+use crate::store::StoreError;
 
 /// The tokens that are accepted; may be changed while requests are served.
 #[derive(Debug, Clone, Default)]
@@ -103,6 +105,11 @@ impl Caller {
     /// Whether a namespace is among its own.
     pub(super) fn sees(&self, namespace: &Name) -> bool {
         self.namespaces.as_ref().is_none_or(|own| own.contains(namespace))
+    }
+
+    /// How it is shown the ids of a namespace.
+    pub(super) async fn mask(&self, namespace: &Namespace) -> Result<IdMask, StoreError> {
+        if self.is_admin() { Ok(IdMask::none()) } else { namespace.id_mask().await }
     }
 
     /// Whether it is shown ids that are secrets.

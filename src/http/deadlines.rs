@@ -12,10 +12,10 @@ use crate::api::{
 use crate::forewarn::Namespace;
 use crate::http::App;
 use crate::http::error::Problem;
-use crate::http::extract::{Asked, Body, IdQuery, PathId, ToRead, ToWrite};
+use crate::http::extract::{Anybody, Asked, Body, IdQuery, PathId, ToRead, ToWrite};
 use crate::http::problems::{Common, Writing};
-use crate::model::{Id, Invalid, Name, Renew, Track};
-use crate::store::{ListQuery, StoreError};
+use crate::model::{Cursor, Id, Invalid, Name, Renew, Track};
+use crate::store::{ListQuery, Listed, StoreError};
 
 /// The routes of deadlines.
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -139,9 +139,9 @@ async fn renew(
     params(("ns" = String, Path, description = "The namespace"), ("id" = String, Path, description = "The id, percent-encoded"), IdQuery),
     responses((status = 200, description = "What is known", body = DeadlineForm), Common)
 )]
-async fn show(namespace: ToRead, PathId(id): PathId) -> Result<Json<DeadlineForm>, Problem> {
+async fn show(namespace: ToRead, Anybody(caller): Anybody, PathId(id): PathId) -> Result<Json<DeadlineForm>, Problem> {
     match namespace.store().show(&namespace.name, &id).await? {
-        Some(view) => Ok(Json(DeadlineForm::from(&view))),
+        Some(view) => Ok(Json(DeadlineForm::new(&view, &caller.mask(&namespace).await?))),
         None => Err(unknown("it is not armed and nothing of it is pending")),
     }
 }
@@ -193,18 +193,25 @@ struct ListParams {
     params(("ns" = String, Path, description = "The namespace"), ListParams),
     responses((status = 200, description = "A page", body = DeadlinePage), Common)
 )]
-async fn list(namespace: ToRead, Asked(params): Asked<ListParams>) -> Result<Json<DeadlinePage>, Problem> {
+async fn list(
+    namespace: ToRead,
+    Anybody(caller): Anybody,
+    Asked(params): Asked<ListParams>,
+) -> Result<Json<DeadlinePage>, Problem> {
     let limit = limit_of(params.limit, 1000)?;
-    let query = ListQuery {
-        within: params.within.map(|text| Span::Text(text).read("within")).transpose()?,
-        after: params.cursor.as_deref().map(read_cursor).transpose()?,
-        limit,
+    let after = match params.cursor.as_deref().map(read_cursor).transpose()? {
+        Some(cursor) => Some(namespace.place_of(&cursor).await?),
+        None => None,
     };
+    let query =
+        ListQuery { within: params.within.map(|text| Span::Text(text).read("within")).transpose()?, after, limit };
     let listed = namespace.list(&query).await?;
     // A full page may have a successor; a short one has none.
     let is_full = u32::try_from(listed.len()).is_ok_and(|len| len >= limit);
-    let next = listed.last().filter(|_| is_full).map(|last| format!("{}:{}", last.expires_at_ms, last.id.to_base64()));
-    Ok(Json(DeadlinePage { deadlines: listed.iter().map(ListedForm::from).collect(), next }))
+    let mask = caller.mask(&namespace).await?;
+    let cursor = |last: &Listed| Cursor { expires_at_ms: last.expires_at_ms, last: mask.show(&last.id) };
+    let next = listed.last().filter(|_| is_full).map(|last| cursor(last).to_string());
+    Ok(Json(DeadlinePage { deadlines: listed.iter().map(|one| ListedForm::new(one, &mask)).collect(), next }))
 }
 
 /// Many deadlines in one call
@@ -302,10 +309,8 @@ pub(super) fn limit_of(limit: Option<u32>, most: u32) -> Result<u32, Invalid> {
     }
 }
 
-fn read_cursor(text: &str) -> Result<(i64, Id), Invalid> {
-    let wrong = || Invalid::new("cursor", "is none; give what the page before said as next");
-    let (ms, id) = text.split_once(':').ok_or_else(wrong)?;
-    Ok((ms.parse().map_err(|_| wrong())?, id_from_base64(id).map_err(|_| wrong())?))
+fn read_cursor(text: &str) -> Result<Cursor, Invalid> {
+    text.parse().map_err(|_| Invalid::new("cursor", "is none; give what the page before said as next"))
 }
 
 fn one<T>(mut answers: Vec<T>) -> Result<T, StoreError> {

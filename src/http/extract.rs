@@ -1,6 +1,6 @@
 //! What handlers take: a namespace the caller may use, an id of any bytes, a query, a body of JSON.
 
-use std::{future::Future, ops::Deref};
+use std::ops::Deref;
 
 use axum::{
     body::to_bytes,
@@ -43,8 +43,6 @@ macro_rules! namespace {
             namespace: Namespace,
             /// Its name.
             pub(super) name: Name,
-            /// Who calls.
-            pub(super) caller: Caller,
         }
 
         impl FromRequestParts<App> for $type {
@@ -54,7 +52,7 @@ macro_rules! namespace {
                 caller.check_scope(Scope::$scope)?;
                 let name = Name::new("namespace", text_at(parts, 3))?;
                 caller.check(Scope::$scope, &name)?;
-                Ok(Self { namespace: app.forewarn().namespace(name.as_str()), name, caller: caller.clone() })
+                Ok(Self { namespace: app.forewarn().namespace(name.as_str()), name })
             }
         }
 
@@ -80,7 +78,7 @@ namespace!(
     ToManage, Admin
 );
 
-/// Whoever calls, for what is of no namespace. They may look at least.
+/// Whoever calls.
 #[derive(Debug)]
 pub(super) struct Anybody(pub(super) Caller);
 
@@ -99,29 +97,43 @@ pub(super) struct IdQuery {
     /// With `-` in place of the id: the id in URL-safe base64 (RFC 4648, section 5), for ids that clients fold (`.`, `..`) or that
     /// are not UTF-8.
     id_base64: Option<String>,
+    /// With `-` in place of the id: the handle that stands for it, where ids are secrets. The first look-up goes through all ids.
+    handle: Option<String>,
 }
 
-/// The id of the path: any bytes, percent-encoded, or `-` and `?id_base64=`.
+/// The id of the path: any bytes, percent-encoded, or `-` and `?id_base64=` or `?handle=`.
 #[derive(Debug)]
 pub(super) struct PathId(pub(super) Id);
 
 impl FromRequestParts<App> for PathId {
     type Rejection = Problem;
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let id = part(parts, 5);
         // Read by itself: the handler's own query may hold what it does not know.
         let query = parts.uri.query().unwrap_or_default();
-        let base64 = query.split('&').find_map(|pair| pair.strip_prefix("id_base64="));
-        match base64 {
-            Some(text) if id == b"-" => {
-                let text = percent_decode_str(text).decode_utf8_lossy();
-                Ok(Self(id_from_base64(&text)?))
+        let given = |name: &str| {
+            let text = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
+            Some(percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned())
+        };
+        let (base64, handle) = (given("id_base64"), given("handle"));
+        if id != b"-" && (base64.is_some() || handle.is_some()) {
+            let field = if base64.is_some() { "id_base64" } else { "handle" };
+            let problem = format!("is given beside an id in the path; put - in its place: …/deadlines/-?{field}=…");
+            return Err(Invalid::new(field, problem).into());
+        }
+        match (base64, handle) {
+            (None, None) => Ok(Self(Id::new(id)?)),
+            (Some(text), None) => Ok(Self(id_from_base64(&text)?)),
+            (None, Some(handle)) => {
+                let namespace = app.forewarn().namespace(text_at(parts, 3));
+                let found = namespace.find(&handle.parse()?).await?;
+                let unknown =
+                    || Problem::new(Code::UnknownDeadline, "no id has this handle; list shows those there are");
+                found.map(Self).ok_or_else(unknown)
             }
-            Some(_) => {
-                let problem = "is given beside an id in the path; put - in its place: …/deadlines/-?id_base64=…";
-                Err(Invalid::new("id_base64", problem).into())
+            (Some(_), Some(_)) => {
+                Err(Invalid::new("id_base64", "is given together with handle; give one of them").into())
             }
-            None => Ok(Self(Id::new(id)?)),
         }
     }
 }
@@ -152,26 +164,22 @@ pub(super) struct MaybeBody<T>(pub(super) T);
 
 impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     type Rejection = Problem;
-    fn from_request(request: Request, app: &App) -> impl Future<Output = Result<Self, Problem>> + Send {
-        async move {
-            check_content_type(request.headers())?;
-            Ok(Self(parse(&read(request, app).await?)?))
-        }
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        check_content_type(request.headers())?;
+        Ok(Self(parse(&read(request, app).await?)?))
     }
 }
 
 impl<T: DeserializeOwned + Default> FromRequest<App> for MaybeBody<T> {
     type Rejection = Problem;
-    fn from_request(request: Request, app: &App) -> impl Future<Output = Result<Self, Problem>> + Send {
-        async move {
-            let is_json = check_content_type(request.headers());
-            let bytes = read(request, app).await?;
-            if bytes.is_empty() {
-                return Ok(Self(T::default()));
-            }
-            is_json?;
-            Ok(Self(parse(&bytes)?))
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let is_json = check_content_type(request.headers());
+        let bytes = read(request, app).await?;
+        if bytes.is_empty() {
+            return Ok(Self(T::default()));
         }
+        is_json?;
+        Ok(Self(parse(&bytes)?))
     }
 }
 

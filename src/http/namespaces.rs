@@ -46,9 +46,9 @@ async fn list(app: axum::extract::State<App>, Anybody(caller): Anybody) -> Resul
     params(("ns" = String, Path, description = "The namespace")),
     responses((status = 200, description = "The settings in force", body = NamespaceForm), Common)
 )]
-async fn show(namespace: ToRead) -> Result<Json<NamespaceForm>, Problem> {
+async fn show(namespace: ToRead, Anybody(caller): Anybody) -> Result<Json<NamespaceForm>, Problem> {
     let configured = namespace.configured().await?;
-    Ok(Json(NamespaceForm::new(&namespace.name, &configured)))
+    Ok(Json(NamespaceForm::new(&namespace.name, &configured, caller.is_admin())))
 }
 
 /// How settings are applied.
@@ -170,9 +170,14 @@ impl HistoryParams {
     params(("ns" = String, Path, description = "The namespace"), HistoryParams),
     responses((status = 200, description = "What is remembered", body = HistoryPage), Common)
 )]
-async fn history(namespace: ToRead, Asked(params): Asked<HistoryParams>) -> Result<Json<HistoryPage>, Problem> {
+async fn history(
+    namespace: ToRead,
+    Anybody(caller): Anybody,
+    Asked(params): Asked<HistoryParams>,
+) -> Result<Json<HistoryPage>, Problem> {
     let entries = namespace.history(&params.read()?).await?;
-    Ok(Json(HistoryPage { entries: entries.iter().map(HistoryForm::from).collect() }))
+    let mask = caller.mask(&namespace).await?;
+    Ok(Json(HistoryPage { entries: entries.iter().map(|entry| HistoryForm::new(entry, &mask)).collect() }))
 }
 
 /// Pause a namespace

@@ -16,9 +16,10 @@ use crate::api::{
 };
 use crate::forewarn::Namespace;
 use crate::http::App;
+use crate::http::auth::Caller;
 use crate::http::deadlines::{check_count, limit_of, name};
 use crate::http::error::Problem;
-use crate::http::extract::{Asked, Body, ToRead, ToWrite, text_at};
+use crate::http::extract::{Anybody, Asked, Body, ToRead, ToWrite, text_at};
 use crate::http::problems::{Common, Writing};
 use crate::model::{EventId, Invalid, Name};
 use crate::store::{Parked, ParkedQuery, Requeued, Shelf, StoreError};
@@ -79,9 +80,16 @@ impl FromRequestParts<App> for Named {
     }
 }
 
-async fn page(namespace: &ToRead, shelf: Shelf, params: ListParams) -> Result<Json<ParkedPageForm>, Problem> {
+async fn page(
+    namespace: &ToRead,
+    caller: &Caller,
+    shelf: Shelf,
+    params: ListParams,
+) -> Result<Json<ParkedPageForm>, Problem> {
     let page = namespace.parked(shelf, &params.read()?).await?;
-    Ok(Json(ParkedPageForm { entries: page.entries.iter().map(ParkedForm::from).collect(), total: page.total }))
+    let mask = caller.mask(namespace).await?;
+    let entries = page.entries.iter().map(|parked| ParkedForm::new(parked, &mask)).collect();
+    Ok(Json(ParkedPageForm { entries, total: page.total }))
 }
 
 async fn find(namespace: &Namespace, shelf: Shelf, named: Named) -> Result<Parked, Problem> {
@@ -185,8 +193,8 @@ macro_rules! shelf {
                 params(("ns" = String, Path, description = "The namespace"), ListParams),
                 responses((status = 200, description = "A page", body = ParkedPageForm), Common)
             )]
-            async fn list(namespace: ToRead, Asked(params): Asked<ListParams>) -> Result<Json<ParkedPageForm>, Problem> {
-                page(&namespace, Shelf::$shelf, params).await
+            async fn list(namespace: ToRead, Anybody(caller): Anybody, Asked(params): Asked<ListParams>) -> Result<Json<ParkedPageForm>, Problem> {
+                page(&namespace, &caller, Shelf::$shelf, params).await
             }
 
             /// Requeue or drop many
@@ -213,8 +221,9 @@ macro_rules! shelf {
                 ),
                 responses((status = 200, description = "The notice", body = ParkedForm), Common)
             )]
-            async fn show(namespace: ToRead, named: Named) -> Result<Json<ParkedForm>, Problem> {
-                Ok(Json(ParkedForm::from(&find(&namespace, Shelf::$shelf, named).await?)))
+            async fn show(namespace: ToRead, Anybody(caller): Anybody, named: Named) -> Result<Json<ParkedForm>, Problem> {
+                let parked = find(&namespace, Shelf::$shelf, named).await?;
+                Ok(Json(ParkedForm::new(&parked, &caller.mask(&namespace).await?)))
             }
 
             /// Drop one

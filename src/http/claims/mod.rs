@@ -120,7 +120,7 @@ type Told = Result<Json<SettledAnswers>, Problem>;
 )]
 async fn ack(State(app): State<App>, namespace: ToWrite, Body(body): Body<TokensBody>) -> Told {
     let tickets = read_tickets(&body.tokens)?;
-    let results = settle(&namespace, &tickets, |tokens| Verb::Ack(tokens)).await?;
+    let results = settle(&namespace, &tickets, Verb::Ack).await?;
     app.metrics().settled(&namespace.name, &tickets, &results);
     Ok(Json(SettledAnswers { results }))
 }
@@ -135,7 +135,7 @@ async fn ack(State(app): State<App>, namespace: ToWrite, Body(body): Body<Tokens
 )]
 async fn release(namespace: ToWrite, Body(body): Body<TokensBody>) -> Told {
     let tickets = read_tickets(&body.tokens)?;
-    let results = settle(&namespace, &tickets, |tokens| Verb::Release(tokens)).await?;
+    let results = settle(&namespace, &tickets, Verb::Release).await?;
     Ok(Json(SettledAnswers { results }))
 }
 
@@ -149,7 +149,7 @@ async fn release(namespace: ToWrite, Body(body): Body<TokensBody>) -> Told {
 )]
 async fn check(namespace: ToWrite, Body(body): Body<TokensBody>) -> Told {
     let tickets = read_tickets(&body.tokens)?;
-    let results = settle(&namespace, &tickets, |tokens| Verb::Check(tokens)).await?;
+    let results = settle(&namespace, &tickets, Verb::Check).await?;
     Ok(Json(SettledAnswers { results }))
 }
 

@@ -15,10 +15,10 @@ use serde::Deserialize;
 
 use crate::api::{
     Action, Answer, Answers, AppliedForm, ApplyBody, BatchBody, BatchEntry, DeadlineBody, DeadlineForm, DeadlinePage,
-    HistoryPage, Instant, ModeForm, NamespaceForm, NamespaceList, ParkedAction, ParkedAnswers, ParkedBatch, ParkedName,
-    ParkedPageForm, ParkedWord, PauseBody, read_id, read_instant,
+    HistoryForm, HistoryPage, Instant, ModeForm, NamespaceForm, NamespaceList, ParkedAction, ParkedAnswers,
+    ParkedBatch, ParkedName, ParkedPageForm, ParkedWord, PauseBody, read_id, read_instant,
 };
-use crate::model::{Id, Invalid, LeadTime, Mode, Name, Pause, Renew, Settings, Track, span_ms};
+use crate::model::{Id, IdKey, Invalid, LeadTime, Mode, Name, Pause, Renew, Settings, Track, span_ms};
 use crate::store::copy::{Bookmark, CopyMark, Exported, Row};
 use crate::store::{
     Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, HistoryEntry, HistoryQuery,
@@ -92,8 +92,9 @@ impl RemoteStore {
     }
 
     fn configured_of(&self, form: NamespaceForm) -> Result<Configured, StoreError> {
-        let NamespaceForm { version, settings, routes, paused, .. } = form;
-        Ok(Configured { version, settings: Settings::try_from(settings)?, routes, paused })
+        let NamespaceForm { version, settings, routes, paused, id_key, .. } = form;
+        let id_key = id_key.as_deref().map(IdKey::from_hex).transpose()?;
+        Ok(Configured { version, settings: Settings::try_from(settings)?, routes, paused, id_key })
     }
 
     async fn on_shelf(
@@ -115,6 +116,15 @@ impl RemoteStore {
             words.extend(results.into_iter().map(|answer| answer.result));
         }
         Ok(words)
+    }
+
+    /// Reads the id of an entry, which is a secret where its handle stands.
+    fn read_id(&self, id: Option<&str>, id_base64: Option<&str>, handle: Option<&str>) -> Result<Id, StoreError> {
+        if handle.is_some() {
+            let source = "the ids of this namespace are secrets; a token of scope admin is shown them";
+            return Err(StoreError::Denied { address: self.daemon.address(), source: source.into() });
+        }
+        Ok(read_id(id, id_base64)?)
     }
 
     /// Why a verb is not for a daemon's clients.
@@ -248,7 +258,7 @@ impl Store for RemoteStore {
             }
             let DeadlinePage { deadlines, next } = self.daemon.get(url, namespace.into()).await?;
             for form in deadlines {
-                let id = read_id(form.id.as_deref(), form.id_base64.as_deref())?;
+                let id = self.read_id(form.id.as_deref(), form.id_base64.as_deref(), form.handle.as_deref())?;
                 listed.push(Listed { id, expires_at_ms: read_instant(&form.expires_at)? });
             }
             after = listed.last().map(|last| (last.expires_at_ms, last.id.clone()));
@@ -310,8 +320,11 @@ impl Store for RemoteStore {
             }
         }
         let ParkedPageForm { entries, total } = self.daemon.get(url, namespace.into()).await?;
-        let entries = entries.into_iter().map(|form| form.read(namespace, Vec::new()));
-        Ok(ParkedPage { entries: entries.collect::<Result<_, _>>()?, total })
+        let entries = entries.into_iter().map(|form| {
+            let id = self.read_id(form.id.as_deref(), form.id_base64.as_deref(), form.handle.as_deref())?;
+            Ok(form.read(namespace, id, Vec::new())?)
+        });
+        Ok(ParkedPage { entries: entries.collect::<Result<_, StoreError>>()?, total })
     }
 
     async fn requeue(&self, namespace: &Name, shelf: Shelf, keys: &[Parked]) -> Result<Vec<Requeued>, StoreError> {
@@ -362,7 +375,14 @@ impl Store for RemoteStore {
             url.query_pairs_mut().append_pair("id_base64", &id.to_base64());
         }
         let HistoryPage { entries } = self.daemon.get(url, namespace.into()).await?;
-        Ok(entries.into_iter().map(|form| form.read(namespace)).collect::<Result<_, _>>()?)
+        let read = |form: HistoryForm| {
+            let id = match &form.notice {
+                Some(_) => Some(self.read_id(form.id.as_deref(), form.id_base64.as_deref(), form.handle.as_deref())?),
+                None => None,
+            };
+            Ok(form.read(namespace, id)?)
+        };
+        entries.into_iter().map(read).collect()
     }
 
     async fn resync(&self, _: &Name) -> Result<Duration, StoreError> {
