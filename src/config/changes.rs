@@ -26,7 +26,8 @@ impl Changes {
     /// How often the files are read.
     pub const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-    /// Watches what `layers` read. SIGHUP no longer ends the process.
+    /// Watches what `layers` read. SIGHUP no longer ends the process. Make it before the first load, so that no change
+    /// falls between the two.
     ///
     /// # Errors
     /// If the signal cannot be listened to.

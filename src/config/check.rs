@@ -104,6 +104,9 @@ impl Check<'_> {
 
     fn tls(&mut self, form: &ConfigForm) -> Option<Tls> {
         let (cert, key) = (["tls", "cert_file"], ["tls", "key_file"]);
+        if self.layered.is_refused(&cert) || self.layered.is_refused(&key) {
+            return None;
+        }
         match (&form.tls.cert_file, &form.tls.key_file) {
             (Some(cert_file), Some(key_file)) => {
                 Some(Tls { cert_file: self.path(&cert, cert_file), key_file: self.path(&key, key_file) })
@@ -164,6 +167,10 @@ impl Check<'_> {
 
     fn token_hash(&mut self, name: &str, form: &TokenForm) -> Option<TokenHash> {
         let given = [&form.hash, &form.secret_env, &form.secret_file].into_iter().flatten().count();
+        let keys = ["hash", "secret_env", "secret_file"];
+        if keys.iter().any(|key| self.layered.is_refused(&["token", name, key])) {
+            return None;
+        }
         if given != 1 {
             let how_many = if given == 0 { "none" } else { "more than one" };
             let text = format!("has {how_many} of hash, secret_env and secret_file; give one of them");

@@ -78,7 +78,7 @@ fn take(name: &str, path: Vec<String>, value: &OsString, layered: &mut Layered) 
     }
     match value.to_str() {
         Some(text) => set(path, text, origin, layered),
-        None => layered.refuse(origin, format!("{} is not UTF-8; write it as text", key_text(&path))),
+        None => layered.refuse_value(&path, origin, "is not UTF-8; write it as text"),
     }
 }
 
@@ -88,7 +88,7 @@ fn set(path: Vec<String>, text: &str, origin: Origin, layered: &mut Layered) {
     };
     match leaf.read(text) {
         Ok(value) => layered.set(path, value, origin),
-        Err(problem) => layered.refuse(origin, format!("{} {problem}", key_text(&path))),
+        Err(problem) => layered.refuse_value(&path, origin, problem),
     }
 }
 

@@ -69,7 +69,7 @@ impl File<'_> {
                 };
                 match json.and_then(|value| leaf.check(&value).map(|()| value)) {
                     Ok(value) => layered.set(path.clone(), value, origin),
-                    Err(problem) => layered.refuse(origin, format!("{} {problem}", key_text(path))),
+                    Err(problem) => layered.refuse_value(path, origin, problem),
                 }
             }
             (_, DeValue::Table(table)) => {

@@ -1,6 +1,10 @@
 //! The values that were given, each with where it was, and what is wrong with them.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::PathBuf,
+};
 
 use serde_json::{Map, Value as Json};
 
@@ -76,6 +80,8 @@ pub(super) struct Layered {
     values: BTreeMap<Vec<String>, Given>,
     /// The names of tables that were given, also without anything in them.
     tables: BTreeMap<Vec<String>, Origin>,
+    /// Values that were given and could not be taken.
+    refused: BTreeSet<Vec<String>>,
     pub(super) problems: Vec<Problem>,
 }
 
@@ -93,7 +99,29 @@ impl Layered {
         self.problems.push(Problem { origin, text: text.into() });
     }
 
-    /// Notes a problem with a value that was given; `text` follows the key.
+    /// Notes a value that cannot be taken; `text` follows the key.
+    pub(super) fn refuse_value(&mut self, path: &[String], origin: Origin, text: impl fmt::Display) {
+        self.refuse(origin, format!("{} {text}", key_text(path)));
+        self.refused.insert(path.to_vec());
+    }
+
+    /// Whether a value was given there and refused: what is wrong is not missing, too.
+    pub(super) fn is_refused(&self, path: &[&str]) -> bool {
+        self.refused.iter().any(|refused| refused == path)
+    }
+
+    /// What is wrong, in the order of file, environment and flags.
+    pub(super) fn into_error(mut self) -> ConfigError {
+        self.problems.sort_by_key(|problem| match problem.origin {
+            Origin::File(_, line) => (0, line),
+            Origin::Env(_) => (1, 0),
+            Origin::Flag(_) => (2, 0),
+            Origin::Default => (3, 0),
+        });
+        ConfigError { problems: self.problems }
+    }
+
+    /// Notes a problem with a value that was taken; `text` follows the key.
     pub(super) fn refuse_key(&mut self, path: &[&str], text: impl fmt::Display) {
         let path: Vec<String> = path.iter().map(|&part| part.to_owned()).collect();
         let text = format!("{} {text}", key_text(&path));

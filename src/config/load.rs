@@ -104,7 +104,7 @@ impl Layers {
             Some(config) if layered.problems.is_empty() => {
                 Ok(Loaded { values: values(&layered, &config), config, warnings, file })
             }
-            _ => Err(ConfigError { problems: layered.problems }),
+            _ => Err(layered.into_error()),
         }
     }
 

@@ -32,7 +32,8 @@ shards = 2
 manage_keys = true
 [token.ops]
 ";
-    let wrong = with_env(Stage::new().layers(text), &[("FOREWARN_LOG__FORMAT", "jsn"), ("FOREWARN_INSECURE", "yes")]);
+    let stage = Stage::new();
+    let wrong = with_env(stage.layers(text), &[("FOREWARN_LOG__FORMAT", "jsn"), ("FOREWARN_INSECURE", "yes")]);
     let wrong = with_flag(wrong, "--listen", "listen", "localhost");
     let expected = [
         "forewarn.toml:1: listn is unknown; did you mean listen?",
@@ -51,6 +52,7 @@ manage_keys = true
         "forewarn.toml:17: namespace.job.manage_keys is only for key-backed ids; set key_backed, too",
     ];
     let found = problems(wrong.load());
+    assert!(found[0].contains("listn") && found[13].contains("--listen"), "not in order: {found:#?}");
     assert_eq!(found.len(), expected.len(), "{found:#?}");
     for expected in expected {
         assert!(found.iter().any(|one| one.starts_with(expected)), "no {expected:?} in {found:#?}");
@@ -157,6 +159,7 @@ fn tokens_that_cannot_serve_are_refused() {
     assert!(
         token("secret_file = \"a\"\nsecret_env = \"B\"").contains("more than one of hash, secret_env and secret_file")
     );
+    assert_eq!(token("hash = 5").lines().count(), 1, "what is wrong is not missing");
     assert!(token("secret_env = \"A\"\nscopes = []").contains("scopes is empty"));
     let twice = "[token.a]\nsecret_env = \"S\"\n[token.b]\nsecret_env = \"S\"";
     let found = problems(with_env(Stage::new().layers(twice), &[("S", "0123456789abcdef")]).load());
