@@ -354,7 +354,7 @@ mod tests {
         let fields = serde_json::to_value(SettingsForm::default()).unwrap();
         for field in fields.as_object().unwrap().keys() {
             for text in [&json["properties"][field], &open_api["properties"][field]] {
-                assert!(text.to_string().contains("Default: "), "{field}: {text}");
+                assert!(text.to_string().contains("Default:"), "{field}: {text}");
             }
         }
     }
