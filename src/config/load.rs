@@ -3,6 +3,7 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
+    fmt,
     path::{Path, PathBuf},
 };
 
@@ -17,7 +18,9 @@ use crate::config::value::toml_text;
 use crate::config::{Config, ConfigError, Origin, Problem, check, default_config, env as variables, file};
 
 /// Where values come from; a later layer is the stronger one: file, environment, flags.
-#[derive(Debug, Clone, Default)]
+///
+/// Shows of variables and flags only the names: their values may be secrets.
+#[derive(Clone, Default)]
 pub struct Layers {
     /// The file; `None` means the one that `FOREWARN_CONFIG` names, else the first that exists of [`default_config`].
     pub file: Option<PathBuf>,
@@ -29,8 +32,21 @@ pub struct Layers {
     pub home: Option<PathBuf>,
 }
 
-/// A value given as a flag.
-#[derive(Debug, Clone, PartialEq, Eq)]
+impl fmt::Debug for Layers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, env, flags, home } = self;
+        let env: Vec<_> = env.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Layers")
+            .field("file", file)
+            .field("env", &env)
+            .field("flags", flags)
+            .field("home", home)
+            .finish()
+    }
+}
+
+/// A value given as a flag. Shows only its names.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Flag {
     /// The flag as it is written: `--listen`.
     pub flag: &'static str,
@@ -38,6 +54,12 @@ pub struct Flag {
     pub key: &'static str,
     /// The value as text.
     pub value: String,
+}
+
+impl fmt::Debug for Flag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Flag").field("flag", &self.flag).field("key", &self.key).finish_non_exhaustive()
+    }
 }
 
 /// What the layers make.

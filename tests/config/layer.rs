@@ -239,6 +239,8 @@ fn passwords_and_secrets_come_from_files_and_variables() {
     assert_eq!(loaded.warnings, Vec::<String>::new());
     crate::stage::keeps("p%40ss", &[&loaded]);
     crate::stage::keeps(SECRET, &[&loaded]);
+    let layers = with_flag(with_env(layers(), &[("FOREWARN_STORE", SECRET)]), "--store", "store", SECRET);
+    crate::stage::keeps(SECRET, &[&layers]);
 }
 
 #[test]
