@@ -46,6 +46,7 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("namespace.session.on_gone", r#""drop""#, "drop"),
     ("namespace.session.recheck_interval", r#""11s""#, "11s"),
     ("namespace.session.history", "12", "12"),
+    ("namespace.session.sensitive_ids", "true", "true"),
     ("namespace.session.revision", "13", "13"),
     ("namespace.session.routes", r#"["main", "mail:reminders"]"#, "main,mail:reminders"),
     ("namespace.session.first_start", r#""silent""#, "silent"),
@@ -91,6 +92,7 @@ fn assert_all(config: &Config) {
     settings.max_deliveries = 8;
     settings.max_payload = 9;
     settings.recheck_interval = Duration::from_secs(11);
+    settings.sensitive_ids = true;
     settings.revision = Some(13);
     assert_eq!(namespace.name.as_str(), "session");
     assert_eq!(namespace.change.settings.as_ref(), Some(&settings));
