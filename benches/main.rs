@@ -17,6 +17,7 @@ mod claims;
 mod embedded;
 mod figure;
 mod growth;
+mod http;
 mod idle;
 mod lateness;
 mod machine;
@@ -45,10 +46,11 @@ enum Section {
     Lateness,
     Neighbours,
     Embedded,
+    Http,
 }
 
 impl Section {
-    const ALL: [(&str, Self); 7] = [
+    const ALL: [(&str, Self); 8] = [
         ("operations", Self::Operations),
         ("bytes", Self::Bytes),
         ("growth", Self::Growth),
@@ -56,6 +58,7 @@ impl Section {
         ("lateness", Self::Lateness),
         ("neighbours", Self::Neighbours),
         ("embedded", Self::Embedded),
+        ("http", Self::Http),
     ];
 
     fn name(self) -> &'static str {
@@ -71,6 +74,7 @@ impl Section {
             Self::Lateness => lateness::run(effort, targets).await,
             Self::Neighbours => neighbours::run(effort, targets).await,
             Self::Embedded => embedded::run(effort, targets).await,
+            Self::Http => http::run(effort, targets).await,
         }
     }
 }

@@ -8,6 +8,7 @@ mod claim;
 mod deadline;
 mod history;
 mod namespace;
+mod notice;
 mod parked;
 mod problem;
 mod settings;
@@ -21,6 +22,7 @@ pub use claim::{
 };
 pub use deadline::{Action, BatchBody, BatchEntry, DeadlineBody, DeadlinePage, ListedForm, MAX_BATCH, ModeForm};
 pub use history::{HistoryForm, HistoryPage, PassedForm};
+pub use notice::{NoticeData, NoticeEvent};
 pub use namespace::{AppliedForm, ApplyBody, LeadCount, NamespaceForm, NamespaceList, PauseBody};
 pub use parked::{
     ParkedAction, ParkedAnswer, ParkedAnswers, ParkedBatch, ParkedForm, ParkedName, ParkedPageForm, ParkedWord,

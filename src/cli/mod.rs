@@ -25,6 +25,7 @@ mod show;
 mod signals;
 mod stats;
 mod store;
+mod tail;
 mod work;
 
 use std::{process::ExitCode, time::Duration};
@@ -98,6 +99,7 @@ enum Command {
     Show(show::ShowArgs),
     List(list::ListArgs),
     Stats(stats::StatsArgs),
+    Tail(tail::TailArgs),
     /// Dead letters: notices that were given up
     #[command(subcommand, arg_required_else_help = true)]
     Dead(parked::ParkedCommand),
@@ -196,6 +198,7 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Show(args) => show::show(&forewarn, args).await,
         Command::List(args) => list::list(&forewarn, args).await,
         Command::Stats(args) => stats::stats(&forewarn, args).await,
+        Command::Tail(args) => tail::tail(&forewarn, args).await,
         Command::Dead(command) => parked::run(&forewarn, Shelf::Dead, command).await,
         Command::Review(command) => parked::run(&forewarn, Shelf::Review, command).await,
         Command::Demo(_) | Command::Serve(_) | Command::Store(_) | Command::Config(_) | Command::Completions { .. } => {

@@ -11,6 +11,7 @@ use crate::config::Limits;
 use crate::forewarn::Forewarn;
 use crate::http::auth::Keyring;
 use crate::http::claims::Desks;
+use crate::http::feeds::Feeds;
 use crate::http::health::Health;
 use crate::http::load::Load;
 use crate::http::metrics::Metrics;
@@ -29,6 +30,7 @@ struct Shared {
     health: Health,
     metrics: Metrics,
     desks: Desks,
+    feeds: Feeds,
     stopping: CancellationToken,
 }
 
@@ -42,6 +44,7 @@ impl App {
             load: Load::default(),
             health: Health::default(),
             metrics: Metrics::new(),
+            feeds: Feeds::new(Arc::clone(forewarn.store())),
             desks: Desks::new(Arc::clone(forewarn.store()), stopping.clone()),
             limits: RwLock::new(Arc::new(limits)),
             forewarn,
@@ -101,5 +104,9 @@ impl App {
 
     pub(super) fn desks(&self) -> &Desks {
         &self.0.desks
+    }
+
+    pub(super) fn feeds(&self) -> &Feeds {
+        &self.0.feeds
     }
 }

@@ -26,7 +26,7 @@ use crate::http::extract::Anybody;
 use crate::http::load::limit;
 use crate::http::metrics::{self, observe};
 use crate::http::problems::Common;
-use crate::http::{claims, deadlines, health, namespaces, parked};
+use crate::http::{claims, deadlines, health, namespaces, notices, parked};
 use crate::model::format_instant;
 
 /// What the document says of the whole.
@@ -44,6 +44,7 @@ use crate::model::format_instant;
     tags(
         (name = "deadlines", description = "What expires"),
         (name = "claims", description = "Due notices for workers in any language"),
+        (name = "notices", description = "What is handed out, as it happens"),
         (name = "namespaces", description = "Kinds of things that expire, each with its settings"),
         (name = "dead letters", description = "Notices that were given up"),
         (name = "reviews", description = "Notices that wait for a person"),
@@ -85,6 +86,7 @@ fn api() -> OpenApiRouter<App> {
         .merge(namespaces::routes())
         .merge(deadlines::routes())
         .merge(claims::routes())
+        .merge(notices::routes())
         .merge(parked::dead::routes())
         .merge(parked::reviews::routes())
         .routes(routes!(time))

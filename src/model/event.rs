@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use crate::model::{EventId, Kind, Notice, PayloadJson, Reason, format_instant};
+use crate::model::{EventId, IdMask, Kind, Notice, PayloadJson, Reason, ShownId, format_instant};
 
 /// A notice as a CloudEvent: serialize it to get the JSON.
 #[derive(Debug, Clone, Serialize)]
@@ -26,7 +26,7 @@ pub struct Event {
 struct Data {
     namespace: String,
     #[serde(flatten)]
-    id: IdText,
+    id: ShownId,
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Reason>,
@@ -41,14 +41,6 @@ struct Data {
     on_set: bool,
     #[serde(flatten)]
     payload: PayloadJson,
-}
-
-#[derive(Debug, Clone, Serialize)]
-enum IdText {
-    #[serde(rename = "id")]
-    Text(String),
-    #[serde(rename = "id_base64")]
-    Base64(String),
 }
 
 /// What an event tells of one hand-out beside the notice itself.
@@ -69,20 +61,26 @@ pub struct HandOut<'a> {
 impl Event {
     /// The event of `notice` as it is handed over.
     pub fn new(notice: &Notice, hand_out: HandOut<'_>) -> Self {
+        Self::masked(notice, hand_out, &IdMask::none())
+    }
+
+    /// The same for people and logs, which are shown the id as `mask` says.
+    pub fn masked(notice: &Notice, hand_out: HandOut<'_>, mask: &IdMask) -> Self {
         let (kind, reason, lead_ms) = match notice.kind {
             Kind::Reminder(lead) => ("forewarn.reminder", None, Some(lead.as_millis())),
             Kind::Cleanup(reason) => ("forewarn.cleanup", Some(reason), None),
         };
-        let id = match notice.id.as_text() {
-            Some(text) => IdText::Text(text.to_owned()),
-            None => IdText::Base64(notice.id.to_base64()),
+        let id = mask.show(&notice.id);
+        let subject = match &id {
+            ShownId::Id(id) => id.as_text().map_or_else(|| id.to_base64(), str::to_owned),
+            ShownId::Handle(handle) => handle.to_string(),
         };
         Self {
             specversion: "1.0",
             kind,
             id: notice.event_id(),
             source: format!("/forewarn/{}", notice.namespace),
-            subject: notice.id.as_text().map_or_else(|| notice.id.to_base64(), str::to_owned),
+            subject,
             time: format_instant(hand_out.sent_at_ms),
             datacontenttype: "application/json",
             data: Data {

@@ -9,19 +9,20 @@ mod settle;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use futures::stream;
+use futures::{StreamExt as _, stream::BoxStream};
 use reqwest::Method;
 use serde::Deserialize;
+use sse_stream::{Sse, SseStream};
 
 use crate::api::{
     Action, Answer, Answers, AppliedForm, ApplyBody, BatchBody, BatchEntry, DeadlineBody, DeadlineForm, DeadlinePage,
-    HistoryForm, HistoryPage, Instant, ModeForm, NamespaceForm, NamespaceList, ParkedAction, ParkedAnswers,
+    HistoryForm, HistoryPage, Instant, ModeForm, NamespaceForm, NamespaceList, NoticeEvent, ParkedAction, ParkedAnswers,
     ParkedBatch, ParkedName, ParkedPageForm, ParkedWord, PauseBody, read_id, read_instant,
 };
 use crate::model::{Id, IdKey, Invalid, LeadTime, Mode, Name, Pause, Renew, Settings, Track, span_ms};
 use crate::store::copy::{Bookmark, CopyMark, Exported, Row};
 use crate::store::{
-    Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, HistoryEntry, HistoryQuery,
+    Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, Feed, HistoryEntry, HistoryQuery,
     ListQuery, Listed, Parked, ParkedPage, ParkedQuery, Preview, Registered, Removed, Renewed, Replaced, Requeued,
     Settled, Shelf, Stats, Store, StoreError, Token, Tracked, Wakeups,
 };
@@ -116,6 +117,16 @@ impl RemoteStore {
             words.extend(results.into_iter().map(|answer| answer.result));
         }
         Ok(words)
+    }
+
+    /// Server-sent events of a namespace, until the connection is lost.
+    async fn events(&self, namespace: &Name, what: &str) -> Result<BoxStream<'static, Sse>, StoreError> {
+        let request = self.daemon.request(Method::GET, self.url(namespace, &[what]));
+        // It lasts as long as it is listened to; heartbeats come more often than this.
+        let request = request.timeout(Duration::MAX);
+        let response = self.daemon.send(request, namespace.into()).await?;
+        let events = SseStream::from_bytes_stream(response.bytes_stream());
+        Ok(events.map_while(|event| std::future::ready(event.ok())).boxed())
     }
 
     /// Reads the id of an entry, which is a secret where its handle stands.
@@ -390,7 +401,29 @@ impl Store for RemoteStore {
         Ok(Duration::from_secs(3600))
     }
 
-    async fn wakeups(&self, _: &Name) -> Result<Wakeups, StoreError> {
-        Ok(Box::pin(stream::pending()))
+    async fn wakeups(&self, namespace: &Name) -> Result<Wakeups, StoreError> {
+        let events = self.events(namespace, "wakeups").await?;
+        Ok(events.filter_map(|event| async move { event.data?.trim().parse().ok() }).boxed())
+    }
+
+    async fn feed(&self, namespace: &Name) -> Result<Feed, StoreError> {
+        let (events, namespace, address) = (self.events(namespace, "notices").await?, namespace.clone(), self.place());
+        let handed = move |event: Sse| {
+            let odd = |problem: String| Err(StoreError::Unexpected { address: address.clone(), problem });
+            // A gap ends the feed: whoever calls again knows that something may be missing.
+            let handed = match event.event.as_deref() {
+                Some("reminder" | "cleanup") => match serde_json::from_str::<NoticeEvent>(&event.data.unwrap_or_default()) {
+                    Ok(event) => match event.read(&namespace) {
+                        Ok(Some(handed)) => Some(Ok(handed)),
+                        Ok(None) => Some(odd("its ids are secrets; a token of scope admin is shown them".to_owned())),
+                        Err(invalid) => Some(odd(invalid.to_string())),
+                    },
+                    Err(error) => Some(odd(error.to_string())),
+                },
+                _ => None,
+            };
+            std::future::ready(handed)
+        };
+        Ok(events.filter_map(handed).boxed())
     }
 }
