@@ -10,6 +10,7 @@
 -- ARGV[A + 7]  e               the expiry for which the next one was computed
 -- ARGV[A + 8]  next_e          "" if there is none: the id no longer recurs
 --
+-- Publishes route, now, grace_ms, fence, again, first and payloads on {tag}:tail, if anything is handed out and somebody listens.
 -- Returns {"ok", now, state, next due ("" if unknown), poll at, superseded, expired, coalesced, lead, quarantined, lapsed,
 --   fence, again, first, payloads, crons} with state backlog | wait | paused;
 --   again: of each re-claim its token, when it was ready ("" if handed out before), the JSON of its failures or "";
@@ -41,34 +42,19 @@ local function read_sizes_once()
 end
 
 -- Scores that cannot be an expiry go to quarantine; at most `limit` of each kind.
-local quarantined, unsorted = 0, 0
-local function quarantine(low, high)
-  local count = call('ZCOUNT', exp, low, high)
-  if count == 0 then return end
-  read_sizes_once()
-  local taken = limit > 0 and call('ZRANGEBYSCORE', exp, low, high, 'WITHSCORES', 'LIMIT', 0, limit) or {}
-  local moved, gone = {}, {}
-  for j = 1, #taken, 2 do
-    gone[#gone + 1] = taken[j]
-    moved[j], moved[j + 1] = taken[j + 1], taken[j]
-  end
-  if #gone > 0 then
-    write_all('ZADD', bad, moved)
-    write_all('ZREM', exp, gone)
-  end
-  quarantined, unsorted = quarantined + #gone, unsorted + count - #gone
-end
+local quarantined, unsorted, low_unsorted = 0, 0, 0
 local function head_of(key) return tonumber(call('ZRANGE', key, 0, 0, 'WITHSCORES')[2] or nil) or huge end
-local bad_size, head, tail = call('ZCARD', bad), head_of(exp), tonumber(call('ZRANGE', exp, -1, -1, 'WITHSCORES')[2] or nil)
-if head < FIRST_VALID then quarantine('(0', '(' .. text(FIRST_VALID)) end
-local low_unsorted = unsorted
-if tail and tail > LAST_VALID then quarantine('(' .. text(LAST_VALID), '+inf') end
-if bad_size > 0 and limit > 0 then                         -- ids that are armed again leave it
-  local looked = call('ZRANGE', bad, 0, 99)
-  local scores, back = read_all('ZMSCORE', exp, looked), {}
-  for j = 1, #looked do if scores[j] then back[#back + 1] = looked[j] end end
-  if #back > 0 then call('ZREM', bad, unpack(back)) end
+local function sort_out(low, high)
+  local moved, left = quarantine(low, high, limit, read_sizes_once)
+  quarantined, unsorted = quarantined + moved, unsorted + left
 end
+local bad_size, head, tail = call('ZCARD', bad), head_of(exp), tonumber(call('ZRANGE', exp, -1, -1, 'WITHSCORES')[2] or nil)
+if head < FIRST_VALID then
+  sort_out('(0', '(' .. text(FIRST_VALID))
+  low_unsorted = unsorted
+end
+if tail and tail > LAST_VALID then sort_out('(' .. text(LAST_VALID), '+inf') end
+if bad_size > 0 and limit > 0 then free_rearmed() end
 
 -- Key-backed: first the keys behind what is due are looked at.
 local due_limit, cleanup_limit = '(' .. text(now + 1), text(now - grace_ms)
@@ -394,5 +380,8 @@ end
 
 local payloads = {}
 if #payload_keys > 0 then payloads = read_all('HMGET', payload, payload_keys) end
+if handed_out > 0 and is_observed() then
+  tell_observers({ name, text(now), text(grace_ms), text(64 + c), again, first, payloads })
+end
 return { 'ok', text(now), state, next_due < huge and text(next_due) or '', text(poll_at), counts.superseded, counts.expired,
   counts.coalesced, counts.lead, quarantined, counts.dead, c and 64 + c or 0, again, first, payloads, crons }

@@ -6,7 +6,7 @@ use crate::engine::Workplace;
 use crate::forewarn::call::{RenewCall, Target, TrackCall};
 use crate::model::{ExpiresAt, Id, Invalid, Mode, Name, Pause, Renew, Route, Settings, Track};
 use crate::store::{
-    Applied, Change, Configured, DeadlineView, Expired, HistoryEntry, HistoryQuery, ListQuery, Listed, Parked,
+    Applied, Change, Configured, DeadlineView, Expired, Feed, HistoryEntry, HistoryQuery, ListQuery, Listed, Parked,
     ParkedPage, ParkedQuery, Preview, Removed, Renewed, Requeued, Shelf, Stats, Store, StoreError, Tracked,
 };
 
@@ -93,6 +93,27 @@ impl Namespace {
     /// [`StoreError::Unconfigured`], [`StoreError::NoRoute`].
     pub async fn pause(&self, pause: &Pause) -> Result<(), StoreError> {
         self.store.pause(self.name()?, pause).await
+    }
+
+    /// Observes what is handed out from now on, to any worker on any route, and claims nothing itself. The stream ends when the
+    /// connection behind it is lost; call again.
+    ///
+    /// ```no_run
+    /// # async fn example(sessions: forewarn::Namespace) -> Result<(), forewarn::StoreError> {
+    /// use futures::StreamExt;
+    ///
+    /// let mut feed = sessions.feed().await?;
+    /// while let Some(handed) = feed.next().await {
+    ///     let handed = handed?;
+    ///     println!("{} {} on {}", handed.notice.kind.to_stored(), handed.notice.id, handed.route);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`StoreError::Unconfigured`], [`StoreError::Denied`].
+    pub async fn feed(&self) -> Result<Feed, StoreError> {
+        self.store.feed(self.name()?).await
     }
 
     /// Tracks a deadline; await the returned call, after adding a payload or a mode if wanted.

@@ -6,6 +6,7 @@
 
 pub mod copy;
 mod error;
+mod feed;
 mod history;
 mod notation;
 mod plan;
@@ -28,6 +29,7 @@ use crate::model::{Id, Mode, Name, Pause, Renew, Track};
 use copy::{Bookmark, CopyMark, Exported, Row};
 
 pub use error::StoreError;
+pub use feed::{Feed, Handed};
 pub use history::{Ending, HistoryEntry, HistoryQuery};
 pub use reply::{
     Applied, Checked, Claim, Claims, Configured, DropReason, Dropped, Expired, Next, Parked, ParkedPage, Preview,
@@ -152,4 +154,10 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// Listens for events that become due earlier than a sleeping worker knew. Subscribe before the first claim.
     async fn wakeups(&self, namespace: &Name) -> Result<Wakeups, StoreError>;
+
+    /// Observes what is handed out from now on, by any claim of any process on any route, and claims nothing itself.
+    ///
+    /// # Errors
+    /// [`StoreError::Unconfigured`] if the namespace has no settings, [`StoreError::Denied`] if the user may not listen.
+    async fn feed(&self, namespace: &Name) -> Result<Feed, StoreError>;
 }

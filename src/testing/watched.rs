@@ -15,7 +15,7 @@ use crate::model::{Id, Mode, Name, Pause, Renew, Track, to_datetime};
 use crate::store::copy::{Bookmark, CopyMark, Exported, Row};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{
-    Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, HistoryEntry, HistoryQuery,
+    Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, Feed, HistoryEntry, HistoryQuery,
     ListQuery, Listed, Parked, ParkedPage, ParkedQuery, Preview, Registered, Removed, Renewed, Replaced, Requeued,
     Settled, Shelf, Stats, Store, StoreError, Token, Tracked, Wakeups,
 };
@@ -238,6 +238,10 @@ impl Store for WatchedStore {
 
     async fn resync(&self, namespace: &Name) -> Result<Duration, StoreError> {
         awake(self.inner.resync(namespace)).await
+    }
+
+    async fn feed(&self, namespace: &Name) -> Result<Feed, StoreError> {
+        awake(self.inner.feed(namespace)).await
     }
 
     async fn wakeups(&self, namespace: &Name) -> Result<Wakeups, StoreError> {

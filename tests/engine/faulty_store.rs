@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use forewarn::model::{Id, Mode, Name, Pause, Renew, Track};
 use forewarn::store::copy::{Bookmark, CopyMark, Exported, Row};
 use forewarn::store::{
-    Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, HistoryEntry, HistoryQuery,
+    Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, Feed, HistoryEntry, HistoryQuery,
     ListQuery, Listed, Parked, ParkedPage, ParkedQuery, Preview, Registered, Removed, Renewed, Replaced, Requeued,
     Settled, Shelf, Stats, Store, StoreError, Token, Tracked, Wakeups,
 };
@@ -261,6 +261,10 @@ impl Store for FaultyStore {
 
     async fn resync(&self, namespace: &Name) -> Result<Duration, StoreError> {
         self.through("resync", self.inner.resync(namespace)).await
+    }
+
+    async fn feed(&self, namespace: &Name) -> Result<Feed, StoreError> {
+        self.through("feed", self.inner.feed(namespace)).await
     }
 
     async fn wakeups(&self, namespace: &Name) -> Result<Wakeups, StoreError> {

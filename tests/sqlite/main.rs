@@ -6,6 +6,7 @@
 mod harness;
 
 mod crash;
+mod feed;
 mod file;
 mod key_backed;
 mod neighbour;

@@ -2,7 +2,9 @@
 
 use forewarn::model::{Kind, Reason};
 use forewarn::store::{ParkedQuery, Shelf, Store as _};
+use futures::StreamExt as _;
 
+use crate::harness::within;
 use crate::stage::{Place, START, armed, claim, id, name, turn};
 
 /// A file as version 1 of the layout wrote it. Never changed: such files are out there.
@@ -33,4 +35,15 @@ async fn a_file_of_version_1_opens_and_goes_on() {
     assert_eq!(said.len(), 2, "{said:?}");
     assert!(said.iter().any(|(kind, id, attempt)| kinds(kind) && id == "late" && *attempt == 2));
     assert!(said.iter().any(|(kind, id, attempt)| !kinds(kind) && id == "wang" && *attempt == 1));
+
+    // What later versions brought works, too.
+    let mut feed = store.feed(&session).await.unwrap();
+    turn(&clock, 200_000);
+    let mut heard = Vec::new();
+    for _ in claim(&store).await.claims {
+        let handed = within("a hand-out", feed.next()).await.unwrap().unwrap();
+        heard.push((handed.notice.id.to_string(), handed.attempt));
+    }
+    heard.sort();
+    assert_eq!(heard, [("late".to_owned(), 3), ("wang".to_owned(), 2)]);
 }

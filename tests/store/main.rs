@@ -9,6 +9,7 @@ mod harness;
 mod cleanup;
 mod crowd;
 mod deadline;
+mod feed;
 mod fence;
 mod ground;
 mod handle;

@@ -5,13 +5,14 @@ use std::{sync::atomic::Ordering, time::Duration};
 use redis::{Pipeline, Value};
 
 use crate::model::{Kind, Name, Notice, span_ms};
-use crate::store::notation::{id_of_notice, id_of_token, split_token, whole, write_token};
+use crate::store::notation::{id_of_notice, id_of_token, split_token, whole};
 use crate::store::recurrence::next_by_cron;
-use crate::store::{Checked, Claim, Claims, Dropped, Next, StoreError, Token};
+use crate::store::{Checked, Claims, Dropped, Next, StoreError, Token};
 
 use super::{
     RedisStore,
     codec::{Reader, unreadable},
+    hand_out::read_hand_outs,
     keys,
     scope::{Scope, number},
     scripts,
@@ -248,42 +249,7 @@ fn decode(reader: Reader<'_>, fields: Vec<Value>, grace_ms: i64) -> Result<(Clai
     let dropped = Dropped { superseded, expired, coalesced, lead };
     let (quarantined, lapsed) = (reader.count(field())?, reader.count(field())?);
     let fence = reader.number(field())?;
-    let mut claims = Vec::new();
-    let mut again = reader.list(field())?.into_iter();
-    while let Some(token) = again.next() {
-        let token = Token::from_bytes(reader.some_bytes(token)?);
-        let ready_at = reader.text(again.next().unwrap_or_default())?;
-        let failures = reader.failures(&reader.some_bytes(again.next().unwrap_or_default())?)?;
-        let notice = reader.notice(split_token(&token).ok_or_else(|| reader.odd("no token"))?.1)?;
-        let usual = usual_due_at(&notice, grace_ms);
-        // A delivery that was ready at another instant than its usual one was put there by a set or an early end.
-        let recorded = failures.due_at_ms.as_deref().and_then(whole);
-        let due_at_ms = whole(&ready_at).or(recorded).unwrap_or(usual);
-        let on_set = match notice.kind {
-            Kind::Reminder(_) if ready_at.is_empty() => failures.on_set,
-            Kind::Reminder(_) => due_at_ms != usual,
-            Kind::Cleanup(_) => false,
-        };
-        let attempt = 1 + failures.failures + failures.lapses;
-        claims.push(Claim { token, notice, attempt, failures: failures.failures, due_at_ms, on_set, payload: None });
-    }
-    for stored in reader.list(field())? {
-        let stored = reader.some_bytes(stored)?;
-        let notice = reader.notice(&stored)?;
-        let due_at_ms = usual_due_at(&notice, grace_ms);
-        claims.push(Claim {
-            token: write_token(fence, &stored),
-            notice,
-            attempt: 1,
-            failures: 0,
-            due_at_ms,
-            on_set: false,
-            payload: None,
-        });
-    }
-    for (claim, payload) in claims.iter_mut().zip(reader.list(field())?) {
-        claim.payload = reader.bytes(payload)?;
-    }
+    let claims = read_hand_outs(reader, grace_ms, fence, [field(), field(), field()])?;
     let mut unresolved = Vec::new();
     let mut crons = reader.list(field())?.into_iter();
     while let Some(id) = crons.next() {
@@ -298,13 +264,6 @@ fn decode(reader: Reader<'_>, fields: Vec<Value>, grace_ms: i64) -> Result<(Clai
     }
     let claims = Claims { now_ms, claims, next, dropped, quarantined, lapsed, faults: Vec::new() };
     Ok((claims, unresolved))
-}
-
-pub(super) fn usual_due_at(notice: &Notice, grace_ms: i64) -> i64 {
-    match notice.kind {
-        Kind::Reminder(lead) => notice.expires_at_ms.saturating_sub(lead.as_millis()),
-        Kind::Cleanup(_) => notice.expires_at_ms.saturating_add(grace_ms),
-    }
 }
 
 #[cfg(test)]

@@ -60,6 +60,11 @@ pub(super) fn history(stem: &str) -> String {
     format!("{stem}history")
 }
 
+/// The channel on which the claims of a shard tell observers what they hand out.
+pub(super) fn tail(stem: &str) -> String {
+    format!("{stem}tail")
+}
+
 /// The registry of namespaces.
 pub(super) fn registry(prefix: &Name) -> String {
     format!("{prefix}:namespaces")

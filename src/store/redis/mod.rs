@@ -9,7 +9,9 @@ mod codec;
 mod connection;
 mod copy;
 mod deadline;
+mod feed;
 mod gather;
+mod hand_out;
 mod history;
 mod keyed;
 mod keys;
@@ -35,7 +37,7 @@ use async_trait::async_trait;
 use crate::model::{Id, Invalid, Mode, Name, Pause, Renew, Track};
 use crate::store::copy::{Bookmark, CopyMark, Exported, Row};
 use crate::store::{
-    Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, HistoryEntry, HistoryQuery,
+    Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, Feed, HistoryEntry, HistoryQuery,
     ListQuery, Listed, Parked, ParkedPage, ParkedQuery, Preview, Registered, Removed, Renewed, Replaced, Requeued,
     Settled, Shelf, Stats, Store, StoreError, Token, Tracked, Wakeups,
 };
@@ -315,6 +317,10 @@ impl Store for RedisStore {
 
     async fn wakeups(&self, namespace: &Name) -> Result<Wakeups, StoreError> {
         self.listen(namespace).await
+    }
+
+    async fn feed(&self, namespace: &Name) -> Result<Feed, StoreError> {
+        self.observe(namespace).await
     }
 }
 

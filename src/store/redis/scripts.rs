@@ -94,10 +94,13 @@ operation!(
 operation!(
     CLAIM,
     " flags=allow-oom",
-    ["shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "validity", "failure", "rank", "share", "unkeyed"],
+    [
+        "shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "validity", "failure", "rank", "share",
+        "quarantine", "tail", "unkeyed"
+    ],
     keyed [
         "shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "validity", "failure", "rank", "share",
-        "keyed", "due_keys"
+        "quarantine", "tail", "keyed", "due_keys"
     ],
     "claim"
 );

@@ -113,6 +113,7 @@ impl Operation<'_> {
             let key = Key { kind, e: claim.notice.expires_at_ms, id: claim.notice.id.as_bytes() };
             claim.payload = self.payload_of(key)?;
         }
+        self.tell_observers(route, &taking.claims)?;
         let is_backlog = wanted.iter().sum::<u64>() > share.iter().sum::<u64>() || taking.held_back > 0;
         let next = if is_backlog { Next::Backlog } else { self.next(route, sweeps, hands, wake_at)? };
         Ok(Claims {

@@ -11,6 +11,7 @@ mod delivery;
 mod desk;
 mod error;
 mod failure;
+mod feed;
 mod history;
 mod lead;
 mod open;
@@ -49,7 +50,7 @@ use tokio::sync::{OnceCell, broadcast};
 use crate::model::{Id, Invalid, Mode, Name, Pause, Renew, Track};
 use crate::store::copy::{Bookmark, CopyMark, Exported, Row};
 use crate::store::{
-    Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, HistoryEntry, HistoryQuery,
+    Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, Feed, HistoryEntry, HistoryQuery,
     ListQuery, Listed, Parked, ParkedPage, ParkedQuery, Preview, Registered, Removed, Renewed, Replaced, Requeued,
     Settled, Shelf, Stats, Store, StoreError, Token, Tracked, Wakeups,
 };
@@ -375,6 +376,10 @@ impl Store for SqliteStore {
     async fn resync(&self, _namespace: &Name) -> Result<Duration, StoreError> {
         // No namespace of a file is key-backed.
         Ok(Duration::MAX)
+    }
+
+    async fn feed(&self, namespace: &Name) -> Result<Feed, StoreError> {
+        feed::observe(self, namespace).await
     }
 
     async fn wakeups(&self, namespace: &Name) -> Result<Wakeups, StoreError> {

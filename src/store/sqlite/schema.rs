@@ -8,7 +8,7 @@ use rusqlite::{Connection, TransactionBehavior};
 pub(super) const APPLICATION_ID: i32 = 0x6672_776E;
 
 /// Step n brings a file from version n to n + 1.
-pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3, ID_KEYS];
+pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3, ID_KEYS, VERSION_4];
 
 /// Brings the file to the version after the last of `steps`, in one transaction. What is newer stays untouched.
 ///
@@ -209,6 +209,34 @@ CREATE TABLE history (
 const ID_KEYS: &str = "
 ALTER TABLE namespace ADD COLUMN id_key TEXT NOT NULL DEFAULT '';
 UPDATE namespace SET id_key = lower(hex(randomblob(16)));
+";
+
+/// Who observes hand-outs, and what those are told. `until` and `told_at` are by wall clock, whatever the store's clock says.
+/// `claim` is the number of the claim in its namespace, `place` the place in it. Empty while nobody observes.
+const VERSION_4: &str = "
+CREATE TABLE observer (
+  namespace INTEGER NOT NULL,
+  number INTEGER NOT NULL,
+  until INTEGER NOT NULL,
+  PRIMARY KEY (namespace, number)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE handed (
+  namespace INTEGER NOT NULL,
+  claim INTEGER NOT NULL,
+  place INTEGER NOT NULL,
+  told_at INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  route TEXT NOT NULL,
+  kind INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  id BLOB NOT NULL,
+  attempt INTEGER NOT NULL,
+  due_at INTEGER NOT NULL,
+  on_set INTEGER NOT NULL,
+  payload BLOB,
+  PRIMARY KEY (namespace, claim, place)
+) STRICT;
+CREATE INDEX handed_by_time ON handed (namespace, told_at);
 ";
 
 #[cfg(test)]

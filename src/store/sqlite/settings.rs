@@ -140,6 +140,8 @@ const FORGET: &[&str] = &[
     "DELETE FROM parked WHERE namespace = ?1",
     "DELETE FROM counter WHERE namespace = ?1",
     "DELETE FROM history WHERE namespace = ?1",
+    "DELETE FROM observer WHERE namespace = ?1",
+    "DELETE FROM handed WHERE namespace = ?1",
     "DELETE FROM route WHERE namespace = ?1",
     "DELETE FROM namespace WHERE key = ?1",
 ];

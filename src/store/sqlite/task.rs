@@ -44,6 +44,27 @@ impl Intake {
         self.0.send(Box::new(job)).await.ok()?;
         told.await.ok()
     }
+
+    /// The same without waiting for a place or an answer; not done at all if there is no place.
+    pub(super) fn hand_in(&self, work: impl FnOnce(&Desk) -> Result<(), Fault> + Send + 'static) {
+        let (tell, _) = oneshot::channel();
+        self.0.try_send(Box::new(Job { weight: 1, work: Some(work), result: None, tell })).ok();
+    }
+
+    /// One that does not keep the thread.
+    pub(super) fn downgrade(&self) -> WeakIntake {
+        WeakIntake(self.0.downgrade())
+    }
+}
+
+/// An intake for those who may outlive the store.
+pub(super) struct WeakIntake(mpsc::WeakSender<Box<dyn Task>>);
+
+impl WeakIntake {
+    /// The intake, unless the store is gone.
+    pub(super) fn upgrade(&self) -> Option<Intake> {
+        self.0.upgrade().map(Intake)
+    }
 }
 
 /// Further callers wait until a place is free.

@@ -4,6 +4,7 @@
 
 mod keyed;
 mod locale;
+mod observing;
 mod score;
 mod shard;
 mod trouble;

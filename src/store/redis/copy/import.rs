@@ -10,7 +10,7 @@ use crate::model::{FailureRecord, Kind, LeadTime, Name, Notice, span_ms};
 use crate::store::copy::{ArmedRow, CopyMark, DeliveryRow, Failed, ParkedRow, Row, Swept};
 use crate::store::{StoreError, notation::write_notice};
 
-use super::super::{RedisStore, claim::usual_due_at, keys, scope::Scope};
+use super::super::{RedisStore, hand_out::usual_due_at, keys, scope::Scope};
 
 /// The field of the namespace's `meta` that holds the mark.
 pub(super) const MARK: &str = "copy";

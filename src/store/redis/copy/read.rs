@@ -7,8 +7,8 @@ use crate::store::copy::Failed;
 use crate::store::{StoreError, notation::whole};
 
 use super::super::{
-    claim::usual_due_at,
     codec::{Reader, StoredFailures},
+    hand_out::usual_due_at,
 };
 
 /// A member of a ZSET with its score.
