@@ -27,10 +27,11 @@ local FIRST_VALID, LAST_VALID, LONGEST_ID = 1e11, 1e14, 1024
 
 -- What is paused. A class is swept unless the namespace pauses it, and handed out unless namespace or route pause it.
 local said = call('HMGET', meta, 'claims', 'wake-at:' .. name, 'paused:reminders', 'paused:cleanups',
-  'paused:' .. name .. ':reminders', 'paused:' .. name .. ':cleanups')
+  'paused:' .. name .. ':reminders', 'paused:' .. name .. ':cleanups', 'catch-up')
 local claims_before, wake_at = tonumber(said[1] or 0), tonumber(said[2] or nil)
 local sweeps_reminders, sweeps_cleanups = not said[3], not said[4]
 local hands_reminders, hands_cleanups = not said[3] and not said[5], not said[4] and not said[6]
+local slow = said[7] and catch_up.limits_of(said[7], name, hands_reminders, hands_cleanups) or {}   -- R2
 
 -- Read before the first write, and only if there is one: most claims find nothing.
 local are_sizes_read = false
@@ -111,7 +112,12 @@ for i = 1, lead_count do
   end
 end
 
-local wanted = { in_queue, in_leads, in_exp }
+local picked
+if slow.queue and in_queue > 0 then
+  picked = catch_up.allowed_in(queue, due_limit, slow.queue)
+  in_queue = #picked / 2
+end
+local wanted = { in_queue, catch_up.allowed(slow.reminders, in_leads), catch_up.allowed(slow.cleanups, in_exp) }
 local share = fair_shares(wanted, limit, claims_before)
 
 local c
@@ -133,7 +139,8 @@ end
 -- 1. What waits in the queue: ready, retried, or lapsed because its worker vanished.
 local left_for_small = 0
 if share[1] > 0 then
-  local found = call('ZRANGEBYSCORE', queue, '-inf', due_limit, 'WITHSCORES', 'LIMIT', 0, share[1])
+  local found = picked and { unpack(picked, 1, 2 * share[1]) }
+    or call('ZRANGEBYSCORE', queue, '-inf', due_limit, 'WITHSCORES', 'LIMIT', 0, share[1])
   local waiting, ids, fields = {}, {}, {}
   for j = 1, #found, 2 do
     if confirmed and not confirmed[found[j]] then is_held_back = true
@@ -297,12 +304,6 @@ if share[3] > 0 then
 end
 
 -- D4: queues and open first, then exp, cursors last. An error in between repeats work and never loses it.
--- A notice that is in a queue already stays there as it is: two lives with the same expiry are one notice.
-local function add_new(key, list)
-  local added = 0
-  for i = 1, #list, 4000 do added = added + call('ZADD', key, 'NX', unpack(list, i, min(i + 3999, #list))) end
-  return added
-end
 write_all('ZADD', queue, leased_again)
 if add_new(queue, leased_first) < #first then
   local really_first, keys, is_known = {}, {}, {}
@@ -343,6 +344,7 @@ if cursors_are_old then
   call('ZREMRANGEBYSCORE', crossed, '-inf', text(now))
   write_all('HSET', cur, fields)
 end
+if said[7] and limit > 0 then catch_up.charge(slow, share, picked or {}) end
 for what, count in pairs(counts) do if count > 0 then call('HINCRBY', meta, 'count:' .. what, count) end end
 if quarantined > 0 then call('HINCRBY', meta, 'count:quarantined', quarantined) end
 local handed_out = #first + #again / 3
@@ -357,9 +359,13 @@ else
   if are_sizes_read then                                   -- otherwise all stands as it was read
     head, queue_head = head_of(exp), hands_any and head_of(queue) or huge
   end
+  if slow.queue and catch_up.holds_any(slow.queue) then queue_head = catch_up.first_from(queue, now + 1) end
   if queue_head < 8e15 then next_due = floor(queue_head) end
-  if sweeps_cleanups then next_due = min(next_due, keyed and floor(head + grace_ms) + 1 or head + grace_ms) end
-  for i = 1, sweeps_reminders and lead_count or 0 do
+  next_due = min(next_due, said[7] and catch_up.goes_on_at(slow) or huge)
+  if sweeps_cleanups and not catch_up.holds(slow.cleanups) then
+    next_due = min(next_due, keyed and floor(head + grace_ms) + 1 or head + grace_ms)
+  end
+  for i = 1, sweeps_reminders and not catch_up.holds(slow.reminders) and lead_count or 0 do
     local lead = leads[i]
     local following
     if lead.member then                                    -- inside a tie: the rest of it is still to come
@@ -380,8 +386,8 @@ end
 
 local payloads = {}
 if #payload_keys > 0 then payloads = read_all('HMGET', payload, payload_keys) end
-if handed_out > 0 and is_observed() then
-  tell_observers({ name, text(now), text(grace_ms), text(64 + c), again, first, payloads })
+if handed_out > 0 and observers.are_there() then
+  observers.tell({ name, text(now), text(grace_ms), text(64 + c), again, first, payloads })
 end
 return { 'ok', text(now), state, next_due < huge and text(next_due) or '', text(poll_at), counts.superseded, counts.expired,
   counts.coalesced, counts.lead, quarantined, counts.dead, c and 64 + c or 0, again, first, payloads, crons }

@@ -41,6 +41,7 @@ end
 -- A removed route: its cleanups are settled, its queue goes.
 local stays, stem = {}, sub(exp, 1, -4)
 for route = 1, route_count do stays[route_name(route)] = true end
+catch_up.load(call('HGET', meta, 'catch-up'))
 local stored_routes = call('HGET', meta, 'routes')
 for _, old in ipairs(stored_routes and cjson.decode(stored_routes) or {}) do
   if not stays[old.name] then
@@ -55,8 +56,11 @@ for _, old in ipairs(stored_routes and cjson.decode(stored_routes) or {}) do
       end
     end
     call('HDEL', meta, 'wake-at:' .. old.name, 'paused:' .. old.name .. ':reminders', 'paused:' .. old.name .. ':cleanups')
+    for _, class in ipairs({ 'reminders', 'cleanups' }) do catch_up.set(old.name .. ':' .. class, nil) end
   end
 end
+
+catch_up.save()
 
 -- P1: one sentinel keeps these two out of the small-collection encoding.
 for route = 1, route_count do call('ZADD', due(route), '8e15', string.rep('~', 65)) end

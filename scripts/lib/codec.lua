@@ -23,6 +23,12 @@ local function is_cleanup(notice) return byte(notice, 1) == 48 end
 local function write_all(command, key, list)
   for i = 1, #list, 4000 do call(command, key, unpack(list, i, min(i + 3999, #list))) end
 end
+-- Answers how many are new. A notice that is in a queue already stays there as it is: two lives with the same expiry are one notice.
+local function add_new(key, list)
+  local added = 0
+  for i = 1, #list, 4000 do added = added + call('ZADD', key, 'NX', unpack(list, i, min(i + 3999, #list))) end
+  return added
+end
 local function read_all(command, key, members)
   if #members == 0 then return {} end
   if #members <= 4000 then return call(command, key, unpack(members)) end

@@ -1,5 +1,7 @@
 //! Commands on namespaces: `namespace list`, `show`, `pause`, `resume`, `forget`. For `namespace apply` see `apply`.
 
+use std::num::NonZeroU32;
+
 use clap::{Args, Subcommand};
 use forewarn::{
     Forewarn, Name, Route, Settings,
@@ -13,7 +15,7 @@ use super::{
     apply, args,
     exit::Exit,
     output::{print, print_json, print_table, say},
-    pauses::Pauses,
+    pauses::{CatchUps, Pauses},
     settings::{configured_text, field_text},
 };
 
@@ -38,8 +40,8 @@ pub(super) enum NamespaceCommand {
     },
     /// Stop notices, for all workers; while cleanups stand still, overdue ids may be renewed
     Pause(PauseArgs),
-    /// Let notices flow again
-    Resume(PauseArgs),
+    /// Let notices flow again, what gathered meanwhile no faster than --rate
+    Resume(ResumeArgs),
     /// Delete a namespace with everything in it
     ///
     /// Refused while anything in it is armed, open or parked, unless --force is given. Stop its workers first: one that
@@ -71,14 +73,38 @@ pub(super) struct PauseArgs {
     cleanups: bool,
 }
 
+/// What to resume, and how fast
+#[derive(Debug, Args)]
+pub(super) struct ResumeArgs {
+    #[command(flatten)]
+    what: PauseArgs,
+    /// Notices a second of each class, until what gathered during the pause is worked off; "unlimited" lets all flow at once
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = rate)]
+    rate: Rate,
+}
+
+/// Notices a second; `None` does not limit them.
+#[derive(Debug, Clone, Copy)]
+struct Rate(Option<NonZeroU32>);
+
+fn rate(text: &str) -> Result<Rate, String> {
+    match text {
+        "unlimited" => Ok(Rate(None)),
+        number => match number.parse() {
+            Ok(rate) => Ok(Rate(NonZeroU32::new(rate))),
+            Err(_) => Err("write a number of notices a second, or unlimited".to_owned()),
+        },
+    }
+}
+
 /// Carries out a `namespace` command.
 pub(super) async fn run(forewarn: &Forewarn, command: NamespaceCommand) -> anyhow::Result<Exit> {
     match command {
         NamespaceCommand::Apply(args) => apply::apply(forewarn, *args).await,
         NamespaceCommand::List { json } => list(forewarn, json).await,
         NamespaceCommand::Show { namespace, json } => show(forewarn, namespace, json).await,
-        NamespaceCommand::Pause(args) => pause(forewarn, args, true).await,
-        NamespaceCommand::Resume(args) => pause(forewarn, args, false).await,
+        NamespaceCommand::Pause(args) => pause(forewarn, args, true, None).await,
+        NamespaceCommand::Resume(args) => pause(forewarn, args.what, false, args.rate.0).await,
         NamespaceCommand::Forget { namespace, force } => forget(forewarn, namespace, force).await,
     }
 }
@@ -104,26 +130,31 @@ struct ShownJson<'a> {
     routes: &'a [Route],
     #[serde(flatten)]
     pauses: Pauses,
+    #[serde(flatten)]
+    catch_ups: CatchUps,
 }
 
 async fn show(forewarn: &Forewarn, name: Name, json: bool) -> anyhow::Result<Exit> {
     let namespace = forewarn.namespace(name.clone());
     let configured = namespace.configured().await?;
-    let pauses = Pauses::from(&namespace.stats().await?);
+    let stats = namespace.stats().await?;
+    let (pauses, catch_ups) = (Pauses::from(&stats), CatchUps::from(&stats));
     let Configured { version, settings, routes, .. } = &*configured;
     if json {
-        print_json(&ShownJson { namespace: &name, version, settings, routes, pauses })?;
+        print_json(&ShownJson { namespace: &name, version, settings, routes, pauses, catch_ups })?;
     } else {
         let pauses = pauses.texts().into_iter().map(|paused| field_text("paused", &paused));
-        let lines = [configured_text(&name, &configured)].into_iter().chain(pauses);
+        let catch_ups = catch_ups.texts().into_iter().map(|rates| field_text("catching up", &rates));
+        let lines = [configured_text(&name, &configured)].into_iter().chain(pauses).chain(catch_ups);
         print(lines.collect::<Vec<_>>().join("\n"))?;
     }
     Ok(Exit::Done)
 }
 
-async fn pause(forewarn: &Forewarn, args: PauseArgs, paused: bool) -> anyhow::Result<Exit> {
+async fn pause(forewarn: &Forewarn, args: PauseArgs, paused: bool, rate: Option<NonZeroU32>) -> anyhow::Result<Exit> {
     let both = args.reminders == args.cleanups;
-    let pause = Pause { route: args.route, reminders: both || args.reminders, cleanups: both || args.cleanups, paused };
+    let pause =
+        Pause { route: args.route, reminders: both || args.reminders, cleanups: both || args.cleanups, paused, rate };
     forewarn.namespace(args.namespace.clone()).pause(&pause).await?;
     let classes = match (pause.reminders, pause.cleanups) {
         (true, true) => "reminders and cleanups",
@@ -132,7 +163,8 @@ async fn pause(forewarn: &Forewarn, args: PauseArgs, paused: bool) -> anyhow::Re
     };
     let word = if paused { "paused" } else { "resumed" };
     let route = pause.route.map(|route| format!(" on route {route}")).unwrap_or_default();
-    print(format_args!("{word} {classes} of {}{route}", args.namespace))?;
+    let rate = rate.map(|rate| format!(", what gathered at {rate} a second")).unwrap_or_default();
+    print(format_args!("{word} {classes} of {}{route}{rate}", args.namespace))?;
     Ok(Exit::Done)
 }
 

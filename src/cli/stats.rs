@@ -11,6 +11,7 @@ use super::{
     args,
     exit::{self, Exit},
     output::{paused_text, print, print_json, printable, say},
+    pauses::rates_text,
 };
 
 /// Count what is armed, pending, open, dead and done
@@ -88,17 +89,22 @@ fn stats_text(stats: &Stats) -> String {
     if let Some(paused) = paused_text(&stats.paused) {
         lines.push(format!("  paused       {paused}"));
     }
+    if let Some(rates) = rates_text(stats.catching_up) {
+        lines.push(format!("  catching up  {rates}"));
+    }
     for route in &stats.routes {
         let oldest = route.oldest_due_ms.map(|ms| Duration::from_millis(ms.unsigned_abs()));
         let oldest = oldest.map(|span| format!(", oldest due for {}", format_span(span)));
         let paused = paused_text(&route.paused).map(|paused| format!("; paused {paused}"));
+        let rates = rates_text(route.catching_up).map(|rates| format!("; catching up {rates}"));
         lines.push(format!(
-            "  route {:<7}pending {}, due {}{}{}",
+            "  route {:<7}pending {}, due {}{}{}{}",
             format!("{} ", route.route),
             route.pending,
             route.due,
             oldest.unwrap_or_default(),
-            paused.unwrap_or_default()
+            paused.unwrap_or_default(),
+            rates.unwrap_or_default()
         ));
     }
     let c = &stats.counters;

@@ -174,7 +174,8 @@ impl RouteStore {
         };
         let applied = self.bounded(self.store.configure(&self.namespace, &change)).await?;
         if let Some(paused) = paused.filter(|paused| paused.reminders || paused.cleanups) {
-            let pause = Pause { route: None, reminders: paused.reminders, cleanups: paused.cleanups, paused: true };
+            let pause =
+                Pause { route: None, reminders: paused.reminders, cleanups: paused.cleanups, paused: true, rate: None };
             self.bounded(self.store.pause(&self.namespace, &pause)).await?;
         }
         let (namespace, route) = (&self.namespace, &self.route.name);

@@ -38,7 +38,7 @@ pub use name::Name;
 pub use notice::{EventId, Kind, Notice, Reason};
 pub use pattern::KeyPattern;
 pub(crate) use pattern::Piece;
-pub use pause::{Pause, Paused};
+pub use pause::{CatchingUp, Pause, Paused};
 pub use payload::PayloadJson;
 pub use route::Route;
 pub use settings::{FirstStart, Late, OnGone, OnRearm, Settings};

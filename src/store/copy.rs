@@ -338,7 +338,7 @@ impl StoreCopy {
         for route in self.from.stats(namespace).await?.routes {
             let Paused { reminders, cleanups } = route.paused;
             if reminders || cleanups {
-                let pause = Pause { route: Some(route.route), reminders, cleanups, paused: true };
+                let pause = Pause { route: Some(route.route), reminders, cleanups, paused: true, rate: None };
                 self.to.pause(namespace, &pause).await?;
             }
         }
@@ -354,7 +354,7 @@ impl StoreCopy {
 
 /// Both classes of the whole namespace.
 fn both(paused: bool) -> Pause {
-    Pause { route: None, reminders: true, cleanups: true, paused }
+    Pause { route: None, reminders: true, cleanups: true, paused, rate: None }
 }
 
 /// The rows of which a store knows the number.

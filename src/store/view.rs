@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{FailureRecord, Id, Name, Notice, Paused};
+use crate::model::{CatchingUp, FailureRecord, Id, Name, Notice, Paused};
 use crate::store::Dropped;
 
 /// One armed deadline in a list.
@@ -83,6 +83,8 @@ pub struct Stats {
     pub quarantined: u64,
     /// What is paused for the whole namespace.
     pub paused: Paused,
+    /// What is swept no faster than a resume of the namespace allows.
+    pub catching_up: CatchingUp,
     /// Each route.
     pub routes: Vec<RouteStats>,
     /// Running totals.
@@ -103,6 +105,8 @@ pub struct RouteStats {
     pub oldest_due_ms: Option<i64>,
     /// What is paused on this route.
     pub paused: Paused,
+    /// What this route's queue hands out no faster than a resume of the route allows.
+    pub catching_up: CatchingUp,
 }
 
 /// Running totals since the namespace was created.

@@ -102,6 +102,41 @@ fn namespaces_are_listed() {
 }
 
 #[test]
+fn a_resume_says_how_fast_what_gathered_flows() {
+    let place = Place::new(&["--route", "main", "--route", "mail"]);
+    let name = place.namespace.clone();
+    place.run(&["namespace", "pause", "NS"]).done();
+    let resumed = format!("resumed reminders and cleanups of {name}, what gathered at 1000 a second");
+    place.run(&["namespace", "resume", "NS"]).prints(&resumed);
+    let resumed = format!("resumed reminders and cleanups of {name}, what gathered at 50 a second");
+    place.run(&["namespace", "resume", "NS", "--rate", "50"]).prints(&resumed);
+    let resumed = format!("resumed cleanups of {name} on route mail, what gathered at 7 a second");
+    place.run(&["namespace", "resume", "NS", "--rate", "7", "--cleanups", "--route", "mail"]).prints(&resumed);
+    let stats = place.run(&["stats", "NS", "--json"]).json();
+    assert_eq!(stats["catching_up"], serde_json::json!({ "reminders": 50, "cleanups": 50 }));
+    assert_eq!(stats["routes"][1]["catching_up"], serde_json::json!({ "reminders": null, "cleanups": 7 }));
+    let stats = place.run(&["stats", "NS"]).done().out;
+    assert!(stats.contains("catching up  reminders at 50 a second, cleanups at 50 a second"), "{stats}");
+    assert!(stats.contains("; catching up cleanups at 7 a second"), "{stats}");
+    let shown = place.run(&["namespace", "show", "NS"]).done().out;
+    assert!(shown.contains("catching up      reminders at 50 a second, cleanups at 50 a second"), "{shown}");
+    assert!(shown.ends_with("catching up      cleanups at 7 a second on route mail\n"), "{shown}");
+    let shown = place.run(&["namespace", "show", "NS", "--json"]).json();
+    assert_eq!(shown["catching_up"]["cleanups"], 50);
+    let routes = serde_json::json!([{ "route": "mail", "reminders": null, "cleanups": 7 }]);
+    assert_eq!(shown["catching_up_routes"], routes);
+
+    for rate in ["0", "unlimited"] {
+        place
+            .run(&["namespace", "resume", "NS", "--rate", rate])
+            .prints(&format!("resumed reminders and cleanups of {name}"));
+        let stats = place.run(&["stats", "NS", "--json"]).json();
+        assert_eq!(stats["catching_up"], serde_json::json!({ "reminders": null, "cleanups": null }));
+    }
+    place.run(&["namespace", "resume", "NS", "--rate", "fast"]).refused(&["--rate", "unlimited"]);
+}
+
+#[test]
 fn a_pause_is_seen_and_ends() {
     let place = Place::new(&[]);
     let name = place.namespace.clone();
@@ -110,7 +145,7 @@ fn a_pause_is_seen_and_ends() {
     assert_eq!(stats["paused"], serde_json::json!({ "reminders": true, "cleanups": true }));
     assert!(place.run(&["stats", "NS"]).done().out.contains("paused       reminders and cleanups"));
     let resumed = format!("resumed reminders of {name}");
-    place.run(&["namespace", "resume", "NS", "--reminders"]).prints(&resumed);
+    place.run(&["namespace", "resume", "NS", "--reminders", "--rate", "unlimited"]).prints(&resumed);
     let shown = place.run(&["namespace", "show", "NS", "--json"]).json();
     assert_eq!(shown["paused"], serde_json::json!({ "reminders": false, "cleanups": true }));
     assert!(place.run(&["namespace", "show", "NS"]).done().out.contains("paused           cleanups"));

@@ -128,7 +128,7 @@ impl World {
     }
 
     pub(crate) async fn pause(&self, route: Option<&str>, reminders: bool, cleanups: bool, paused: bool) {
-        let pause = Pause { route: route.map(name), reminders, cleanups, paused };
+        let pause = Pause { route: route.map(name), reminders, cleanups, paused, rate: None };
         self.store.pause(&ns(), &pause).await.unwrap();
     }
 

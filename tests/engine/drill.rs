@@ -113,7 +113,7 @@ async fn settings_changed_under_load_leave_no_cleanup_out_and_repeat_none() {
     let book = Book::new();
     let workers = workers(&server, &stage, &book, 3).await;
     arm(&server, &stage, 1_200, 2_000).await;
-    let pause = |paused| Pause { route: None, reminders: true, cleanups: true, paused };
+    let pause = |paused| Pause { route: None, reminders: true, cleanups: true, paused, rate: None };
     for part in 1..=11 {
         book.reached(part * 100).await;
         match part % 4 {

@@ -131,7 +131,7 @@ async fn a_worker_that_cannot_listen_looks_every_max_poll() {
 #[tokio::test]
 async fn a_paused_namespace_is_left_alone_until_it_is_resumed() {
     let stage = Stage::new(Settings::default()).await;
-    let pause = |paused| Pause { route: None, reminders: true, cleanups: true, paused };
+    let pause = |paused| Pause { route: None, reminders: true, cleanups: true, paused, rate: None };
     stage.namespace.pause(&pause(true)).await.unwrap();
     let running = Running::start(stage.builder().on_cleanup(|_| async {})).await;
     stage.track("a", 10).await;

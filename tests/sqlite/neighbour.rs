@@ -229,7 +229,7 @@ impl Life<'_> {
                 told(store.configure(ns, &change).await.unwrap().changed)
             }
             Step::Pause(route, paused) => {
-                let pause = Pause { route: Some(name(route)), reminders: true, cleanups: true, paused };
+                let pause = Pause { route: Some(name(route)), reminders: true, cleanups: true, paused, rate: None };
                 store.pause(ns, &pause).await.unwrap();
                 String::new()
             }

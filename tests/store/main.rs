@@ -6,6 +6,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod catch_up;
 mod cleanup;
 mod crowd;
 mod deadline;

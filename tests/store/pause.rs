@@ -100,8 +100,13 @@ async fn an_unknown_route_cannot_be_paused() {
     for kind in grounds() {
         let mut scene = Scene::open(kind, settings()).await;
         let before = scene.keyspace().await;
-        let pause =
-            forewarn::model::Pause { route: Some(route("nope")), reminders: true, cleanups: true, paused: true };
+        let pause = forewarn::model::Pause {
+            route: Some(route("nope")),
+            reminders: true,
+            cleanups: true,
+            paused: true,
+            rate: None,
+        };
         assert!(problem(scene.store.pause(&scene.name, &pause).await).contains("has no route \"nope\""));
         assert_eq!(scene.keyspace().await, before);
     }

@@ -242,8 +242,15 @@ impl Scene {
 
     /// Pauses or resumes reminders, cleanups or both; `name`: of one route.
     pub(crate) async fn pause(&self, name: Option<&str>, reminders: bool, cleanups: bool, paused: bool) {
-        let pause = Pause { route: name.map(route), reminders, cleanups, paused };
+        let pause = Pause { route: name.map(route), reminders, cleanups, paused, rate: None };
         self.store.pause(&self.name, &pause).await.expect("a pause");
+    }
+
+    /// Resumes with a rate.
+    pub(crate) async fn resume(&self, name: Option<&str>, reminders: bool, cleanups: bool, rate: u32) {
+        let rate = std::num::NonZeroU32::new(rate);
+        let pause = Pause { route: name.map(route), reminders, cleanups, paused: false, rate };
+        self.store.pause(&self.name, &pause).await.expect("a resume");
     }
 
     /// Arms an id past the store, until this many milliseconds after the beginning.

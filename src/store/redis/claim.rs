@@ -58,7 +58,7 @@ impl RedisStore {
         let shards = self.scope_of_route(namespace, route).await?.0.shards();
         crons.resize(usize::from(shards), Vec::new());
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let requests: Vec<(u16, u32)> = (0..shards).map(|shard| (shard, share(limit, shards, shard, turn))).collect();
+        let requests: Vec<(u16, u32)> = (0..shards).map(|shard| (shard, part(limit, shards, shard, turn))).collect();
         let known = std::mem::take(crons);
         let args = |scope: &Scope, share: &u32, shard: usize| {
             let mut own = vec![
@@ -219,8 +219,8 @@ impl Next {
     }
 }
 
-/// A shard's part of the limit: equal parts, the odd ones going round.
-fn share(limit: u32, shards: u16, shard: u16, turn: usize) -> u32 {
+/// A shard's part of a limit: equal parts, the odd ones going round.
+pub(super) fn part(limit: u32, shards: u16, shard: u16, turn: usize) -> u32 {
     let shards = u32::from(shards);
     let turn = u32::try_from(turn % usize::try_from(shards).unwrap_or(1)).unwrap_or_default();
     let place = (u32::from(shard) + shards - turn) % shards;
@@ -274,11 +274,11 @@ mod tests {
     fn shares_of_the_shards_add_up_to_the_limit_and_go_round() {
         for (limit, shards) in [(1, 1), (1, 3), (100, 32), (5, 3), (0, 4)] {
             for turn in 0..7 {
-                let total: u32 = (0..shards).map(|shard| share(limit, shards, shard, turn)).sum();
+                let total: u32 = (0..shards).map(|shard| part(limit, shards, shard, turn)).sum();
                 assert_eq!(total, limit, "{limit} over {shards} in turn {turn}");
             }
         }
-        let first: Vec<u16> = (0..3).map(|turn| (0..3).find(|shard| share(1, 3, *shard, turn) == 1).unwrap()).collect();
+        let first: Vec<u16> = (0..3).map(|turn| (0..3).find(|shard| part(1, 3, *shard, turn) == 1).unwrap()).collect();
         assert_eq!(first, [0, 1, 2]);
     }
 }

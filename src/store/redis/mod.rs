@@ -4,6 +4,7 @@
 //! server; a namespace may nevertheless be split into shards.
 
 mod ask;
+mod catch_up;
 mod claim;
 mod codec;
 mod connection;

@@ -96,11 +96,11 @@ operation!(
     " flags=allow-oom",
     [
         "shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "validity", "failure", "rank", "share",
-        "quarantine", "tail", "unkeyed"
+        "quarantine", "observers", "catch_up", "unkeyed"
     ],
     keyed [
         "shard", "codec", "cursor", "size", "wake", "history", "delivery", "lead", "cleanup", "validity", "failure", "rank", "share",
-        "quarantine", "tail", "keyed", "due_keys"
+        "quarantine", "observers", "catch_up", "keyed", "due_keys"
     ],
     "claim"
 );
@@ -137,11 +137,11 @@ operation!(
     "release"
 );
 operation!(DISCARD, " flags=allow-oom", ["shard"], "discard");
-operation!(PAUSE, " flags=allow-oom", ["shard", "codec", "cursor", "wake"], "pause");
+operation!(PAUSE, " flags=allow-oom", ["shard", "codec", "cursor", "wake", "catch_up"], "pause");
 operation!(
     CONFIGURE,
     " flags=allow-oom",
-    ["shard", "codec", "size", "wake", "history", "delivery", "cleanup", "plan"],
+    ["shard", "codec", "size", "wake", "history", "delivery", "cleanup", "plan", "catch_up"],
     "configure"
 );
 // no-writes for what only looks.

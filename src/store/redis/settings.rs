@@ -1,6 +1,9 @@
 //! Settings and routes: reading, changing, previewing, pausing; and the server's clock and version.
 
-use std::sync::{Arc, PoisonError};
+use std::{
+    num::NonZeroU32,
+    sync::{Arc, PoisonError},
+};
 
 use redis::{Cmd, Pipeline, Value};
 
@@ -10,9 +13,10 @@ use crate::store::{Applied, Change, Configured, Preview, Registered, StoreError}
 
 use super::{
     RedisStore,
+    claim::part,
     connection::{Call, Connection},
     keys,
-    scope::Scope,
+    scope::{Scope, number},
     scripts,
 };
 
@@ -201,10 +205,14 @@ impl RedisStore {
         let flag = |is_set: bool| if is_set { b"1".to_vec() } else { b"0".to_vec() };
         let route = pause.route.as_ref().map_or_else(Vec::new, |route| route.as_str().into());
         let own = [route, flag(pause.reminders), flag(pause.cleanups), flag(pause.paused)];
-        let shards: Vec<(u16, ())> = (0..scope.shards()).map(|shard| (shard, ())).collect();
-        let replies = self
-            .ask(namespace, &scripts::PAUSE, &shards, |scope, ()| Ok(scope.args(self.manual_now(), own.clone())))
-            .await?;
+        let rate = pause.rate.filter(|_| !pause.paused).map(NonZeroU32::get);
+        let rate_of =
+            |shard| rate.map(|rate| part(rate, scope.shards(), shard, 0).max(1)).map_or_else(Vec::new, number);
+        let shards: Vec<(u16, Vec<u8>)> = (0..scope.shards()).map(|shard| (shard, rate_of(shard))).collect();
+        let args = |scope: &Scope, rate: &Vec<u8>| {
+            Ok(scope.args(self.manual_now(), own.iter().cloned().chain([rate.clone()])))
+        };
+        let replies = self.ask(namespace, &scripts::PAUSE, &shards, args).await?;
         replies.into_iter().try_for_each(|reply| reply.map(drop))
     }
 

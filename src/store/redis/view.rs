@@ -2,7 +2,7 @@
 
 use redis::Pipeline;
 
-use crate::model::{Id, Name, Paused, span_ms};
+use crate::model::{CatchingUp, Id, Name, Paused, span_ms};
 use crate::store::notation::whole;
 use crate::store::{
     Counters, DeadlineView, DeliveryState, DeliveryView, ListQuery, Listed, RouteStats, Stats, StoreError,
@@ -10,6 +10,7 @@ use crate::store::{
 
 use super::{
     RedisStore,
+    catch_up::Limits,
     codec::Reader,
     keys,
     scope::{Scope, number},
@@ -94,6 +95,7 @@ impl RedisStore {
             review: 0,
             quarantined: 0,
             paused: scope.configured.paused.clone(),
+            catching_up: CatchingUp::default(),
             routes: routes
                 .map(|route| RouteStats {
                     route: route.name.clone(),
@@ -101,6 +103,7 @@ impl RedisStore {
                     due: 0,
                     oldest_due_ms: None,
                     paused: Paused::default(),
+                    catching_up: CatchingUp::default(),
                 })
                 .collect(),
             counters: Counters::default(),
@@ -133,6 +136,11 @@ impl RedisStore {
             let mut counters = reader.list(field())?.into_iter();
             while let Some(name) = counters.next() {
                 stats.counters.add(&reader.text(name)?, reader.count(counters.next().unwrap_or_default())?);
+            }
+            let limits = Limits::read(reader, &reader.text(field())?)?;
+            stats.catching_up.add(limits.of("")?);
+            for route in &mut stats.routes {
+                route.catching_up.add(limits.of(&format!("{}:", route.route))?);
             }
         }
         Ok(stats)

@@ -7,6 +7,7 @@ use crate::model::Name;
 use crate::store::{Claim, Claims, DropReason, Dropped, Next};
 
 use super::{
+    catch_up::{Limits, Queued},
     cursor::{Lead, NOTHING},
     delivery::Key,
     error::Fault,
@@ -79,10 +80,16 @@ impl Operation<'_> {
             cleanups: sweeps.cleanups && !stopped.cleanups,
         };
 
-        let in_queue = if hands.any() { self.count_queue(route, limit + 1)? } else { 0 };
-        let in_leads = self.count_leads(sweeps, limit + 1)?;
-        let in_exp = if sweeps.cleanups { self.count_overdue(limit + 1)? } else { 0 };
-        let wanted = [in_queue, in_leads.iter().sum(), in_exp];
+        let mut limits = self.limits(route, hands)?;
+        let queued = match hands.any() {
+            true => self.count_allowed(&mut limits, route, limit + 1)?,
+            false => Queued::default(),
+        };
+        let in_leads = self.count_leads(sweeps, Limits::most(limits.reminders.as_ref(), limit + 1))?;
+        let most = Limits::most(limits.cleanups.as_ref(), limit + 1);
+        let in_exp = if sweeps.cleanups { self.count_overdue(most)? } else { 0 };
+        let (reminders, cleanups) = limits.allow(in_leads.iter().sum(), in_exp);
+        let wanted = [queued.all, reminders, cleanups];
         let share = shares(wanted, limit, self.claims);
         if share.iter().sum::<u64>() > 0 {
             self.claims += 1;
@@ -100,7 +107,8 @@ impl Operation<'_> {
             dead: 0,
             held_back: 0,
         };
-        self.take_from_queue(&mut taking, share[0])?;
+        let parts = queued.split(share[0]);
+        self.take_from_queue(&mut taking, &parts)?;
         let mut cursors_moved = self.sweep_reminders(&mut taking, sweeps, &in_leads, share[1])?;
         cursors_moved |= self.sweep_cleanups(&mut taking, share[2])?;
         if cursors_moved {
@@ -113,9 +121,12 @@ impl Operation<'_> {
             let key = Key { kind, e: claim.notice.expires_at_ms, id: claim.notice.id.as_bytes() };
             claim.payload = self.payload_of(key)?;
         }
+        if limit > 0 {
+            self.charge(&mut limits, &parts, (share[1], share[2]))?;
+        }
         self.tell_observers(route, &taking.claims)?;
         let is_backlog = wanted.iter().sum::<u64>() > share.iter().sum::<u64>() || taking.held_back > 0;
-        let next = if is_backlog { Next::Backlog } else { self.next(route, sweeps, hands, wake_at)? };
+        let next = if is_backlog { Next::Backlog } else { self.next(route, sweeps, hands, &limits, wake_at)? };
         Ok(Claims {
             now_ms: self.now,
             claims: taking.claims,
@@ -139,7 +150,7 @@ impl Operation<'_> {
     }
 
     /// How much is due in the queue; counts no further than `most`.
-    fn count_queue(&self, route: &Name, most: u64) -> Result<u64, Fault> {
+    pub(super) fn count_queue(&self, route: &Name, most: u64) -> Result<u64, Fault> {
         self.desk.one(
             "SELECT COUNT(*) FROM (SELECT 1 FROM due WHERE namespace = ?1 AND route = ?2 AND at <= ?3 LIMIT ?4)",
             (self.scope.key, route.as_str(), self.now, bound(most)),
@@ -214,20 +225,29 @@ impl Operation<'_> {
     }
 
     /// When the next thing is due, exactly; and until when this route is sure to be looked at (Q2).
-    fn next(&self, route: &Name, sweeps: Classes, hands: Classes, wake_at: Option<i64>) -> Result<Next, Fault> {
+    fn next(
+        &self,
+        route: &Name,
+        sweeps: Classes,
+        hands: Classes,
+        limits: &Limits,
+        wake_at: Option<i64>,
+    ) -> Result<Next, Fault> {
         let mut events = Vec::new();
         if hands.any() {
+            let after = if limits.holds_queue() { self.now } else { i64::MIN };
             let head: Option<i64> = self.desk.row(
-                "SELECT at FROM due WHERE namespace = ?1 AND route = ?2 ORDER BY at LIMIT 1",
-                (self.scope.key, route.as_str()),
+                "SELECT at FROM due WHERE namespace = ?1 AND route = ?2 AND at > ?3 ORDER BY at LIMIT 1",
+                (self.scope.key, route.as_str(), after),
                 |row| row.get(0),
             )?;
             events.extend(head);
         }
-        if sweeps.cleanups {
+        events.extend(limits.goes_on_at());
+        if sweeps.cleanups && !limits.holds_cleanups() {
             events.extend(self.first_after(i64::MIN, &[])?.map(|e| e + self.scope.grace_ms));
         }
-        if sweeps.reminders {
+        if sweeps.reminders && !limits.holds_reminders() {
             for lead in &self.leads {
                 let (e, id) = lead.place();
                 events.extend(self.first_after(e, id)?.map(|e| e - lead.ms));

@@ -3,6 +3,7 @@
 //! Durable: what is answered is on the disk. Several processes may work on one file. Transactions stand where the Redis
 //! store has scripts, with the same outcomes. It cannot serve key-backed namespaces: there are no keys.
 
+mod catch_up;
 mod claim;
 mod cleanup;
 mod copy;

@@ -38,13 +38,14 @@ impl Waiting {
 }
 
 impl Operation<'_> {
-    /// Takes up to `share` of what is due in the queue.
-    pub(super) fn take_from_queue(&mut self, taking: &mut Taking, share: u64) -> Result<(), Fault> {
-        if share == 0 {
-            return Ok(());
+    /// Takes of what is due in the queue: pairs of the class that is meant (whether cleanups), if one is, and of how many.
+    pub(super) fn take_from_queue(&mut self, taking: &mut Taking, parts: &[(Option<bool>, u64)]) -> Result<(), Fault> {
+        let mut all = Vec::new();
+        for (class, share) in parts.iter().filter(|(_, share)| *share > 0) {
+            all.extend(self.waiting(taking, *class, *share)?);
         }
         let mut suspects = 0;
-        for waiting in self.waiting(taking, share)? {
+        for waiting in all {
             let key = waiting.key();
             // Handed out before, twice or more, and its worker did not come back.
             let is_suspect = waiting.claim > 0 && waiting.hand_outs >= 2;
@@ -64,15 +65,16 @@ impl Operation<'_> {
         Ok(())
     }
 
-    fn waiting(&self, taking: &Taking, share: u64) -> Result<Vec<Waiting>, Fault> {
+    fn waiting(&self, taking: &Taking, class: Option<bool>, share: u64) -> Result<Vec<Waiting>, Fault> {
         self.desk.rows(
             "SELECT due.kind, due.expires_at, due.id, due.hand_outs, due.claim, due.due_at, due.on_set, due.failures,
                armed.expires_at, open.kind, open.expires_at, open.recurs
              FROM due
              LEFT JOIN armed ON armed.namespace = due.namespace AND armed.id = due.id
              LEFT JOIN open ON open.namespace = due.namespace AND open.id = due.id
-             WHERE due.namespace = ?1 AND due.route = ?2 AND due.at <= ?3 ORDER BY due.at LIMIT ?4",
-            (self.scope.key, taking.route.as_str(), self.now, bound(share)),
+             WHERE due.namespace = ?1 AND due.route = ?2 AND due.at <= ?3 AND (?5 IS NULL OR (due.kind <= 0) = ?5)
+             ORDER BY due.at LIMIT ?4",
+            (self.scope.key, taking.route.as_str(), self.now, bound(share), class),
             |row| {
                 let open = match row.get::<_, Option<i64>>(9)? {
                     Some(kind) => Some(Open { kind, e: row.get(10)?, recurs: row.get(11)? }),

@@ -8,7 +8,7 @@ use rusqlite::{Connection, TransactionBehavior};
 pub(super) const APPLICATION_ID: i32 = 0x6672_776E;
 
 /// Step n brings a file from version n to n + 1.
-pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3, ID_KEYS, VERSION_4];
+pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3, ID_KEYS, VERSION_4, VERSION_5];
 
 /// Brings the file to the version after the last of `steps`, in one transaction. What is newer stays untouched.
 ///
@@ -237,6 +237,20 @@ CREATE TABLE handed (
   PRIMARY KEY (namespace, claim, place)
 ) STRICT;
 CREATE INDEX handed_by_time ON handed (namespace, told_at);
+";
+
+/// What resumes with a rate hold back: of a namespace (no route) or of a route's queue. `class` is 'reminders' or 'cleanups', `rate`
+/// a second; it is used up to `used`, and does not end before `stands`.
+const VERSION_5: &str = "
+CREATE TABLE catch_up (
+  namespace INTEGER NOT NULL,
+  route TEXT NOT NULL,
+  class TEXT NOT NULL,
+  rate INTEGER NOT NULL,
+  used REAL NOT NULL,
+  stands INTEGER NOT NULL,
+  PRIMARY KEY (namespace, route, class)
+) STRICT, WITHOUT ROWID;
 ";
 
 #[cfg(test)]

@@ -140,6 +140,7 @@ const FORGET: &[&str] = &[
     "DELETE FROM parked WHERE namespace = ?1",
     "DELETE FROM counter WHERE namespace = ?1",
     "DELETE FROM history WHERE namespace = ?1",
+    "DELETE FROM catch_up WHERE namespace = ?1",
     "DELETE FROM observer WHERE namespace = ?1",
     "DELETE FROM handed WHERE namespace = ?1",
     "DELETE FROM route WHERE namespace = ?1",
@@ -175,6 +176,7 @@ impl Operation<'_> {
                 (params.0, params.1, params.2, params.3, route.as_str()),
             )?,
         };
+        self.set_limits(pause)?;
         if !pause.paused {
             self.comes_due(self.now);
         }
@@ -254,6 +256,7 @@ impl Operation<'_> {
             let open = self.open_of(&id)?;
             self.close_if_last(Key { kind, e, id: &id }, open)?;
         }
+        self.desk.run("DELETE FROM catch_up WHERE namespace = ?1 AND route = ?2", name)?;
         self.desk.run("DELETE FROM route WHERE namespace = ?1 AND name = ?2", name)?;
         Ok(())
     }

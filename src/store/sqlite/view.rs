@@ -91,6 +91,7 @@ impl Operation<'_> {
             review: count("SELECT COUNT(*) FROM parked WHERE namespace = ?1 AND shelf = 'review'")?,
             quarantined: 0,
             paused: self.paused.clone(),
+            catching_up: self.catching_up(None)?,
             routes: self.scope.lanes.iter().map(|lane| self.route_stats(&lane.name)).collect::<Result<_, _>>()?,
             counters: Counters::default(),
         };
@@ -124,6 +125,7 @@ impl Operation<'_> {
             due,
             oldest_due_ms: oldest.map(|oldest| self.now - oldest),
             paused: paused.unwrap_or_default(),
+            catching_up: self.catching_up(Some(route))?,
         })
     }
 }

@@ -45,6 +45,7 @@ impl World<'_> {
                     reminders: *reminders,
                     cleanups: *cleanups,
                     paused: *paused,
+                    rate: None,
                 };
                 self.model.pause(name, *reminders, *cleanups, *paused);
                 self.ledger.note_change();
