@@ -31,7 +31,8 @@ local said = call('HMGET', meta, 'claims', 'wake-at:' .. name, 'paused:reminders
 local claims_before, wake_at = tonumber(said[1] or 0), tonumber(said[2] or nil)
 local sweeps_reminders, sweeps_cleanups = not said[3], not said[4]
 local hands_reminders, hands_cleanups = not said[3] and not said[5], not said[4] and not said[6]
-local slow = said[7] and catch_up.limits_of(said[7], name, hands_reminders, hands_cleanups) or {}   -- R2
+local catch_up = said[7] and catching_up()                 -- R2
+local slow = catch_up and catch_up.limits_of(said[7], name, hands_reminders, hands_cleanups) or {}
 
 -- Read before the first write, and only if there is one: most claims find nothing.
 local are_sizes_read = false
@@ -117,7 +118,10 @@ if slow.queue and in_queue > 0 then
   picked = catch_up.allowed_in(queue, due_limit, slow.queue)
   in_queue = #picked / 2
 end
-local wanted = { in_queue, catch_up.allowed(slow.reminders, in_leads), catch_up.allowed(slow.cleanups, in_exp) }
+local wanted = { in_queue, in_leads, in_exp }
+if catch_up then
+  wanted[2], wanted[3] = catch_up.allowed(slow.reminders, in_leads), catch_up.allowed(slow.cleanups, in_exp)
+end
 local share = fair_shares(wanted, limit, claims_before)
 
 local c
@@ -344,7 +348,7 @@ if cursors_are_old then
   call('ZREMRANGEBYSCORE', crossed, '-inf', text(now))
   write_all('HSET', cur, fields)
 end
-if said[7] and limit > 0 then catch_up.charge(slow, share, picked or {}) end
+if catch_up and limit > 0 then catch_up.charge(slow, share, picked or {}) end
 for what, count in pairs(counts) do if count > 0 then call('HINCRBY', meta, 'count:' .. what, count) end end
 if quarantined > 0 then call('HINCRBY', meta, 'count:quarantined', quarantined) end
 local handed_out = #first + #again / 3
@@ -361,11 +365,11 @@ else
   end
   if slow.queue and catch_up.holds_any(slow.queue) then queue_head = catch_up.first_from(queue, now + 1) end
   if queue_head < 8e15 then next_due = floor(queue_head) end
-  next_due = min(next_due, said[7] and catch_up.goes_on_at(slow) or huge)
-  if sweeps_cleanups and not catch_up.holds(slow.cleanups) then
+  next_due = min(next_due, catch_up and catch_up.goes_on_at(slow) or huge)
+  if sweeps_cleanups and not (catch_up and catch_up.holds(slow.cleanups)) then
     next_due = min(next_due, keyed and floor(head + grace_ms) + 1 or head + grace_ms)
   end
-  for i = 1, sweeps_reminders and not catch_up.holds(slow.reminders) and lead_count or 0 do
+  for i = 1, sweeps_reminders and not (catch_up and catch_up.holds(slow.reminders)) and lead_count or 0 do
     local lead = leads[i]
     local following
     if lead.member then                                    -- inside a tie: the rest of it is still to come

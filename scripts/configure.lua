@@ -41,6 +41,7 @@ end
 -- A removed route: its cleanups are settled, its queue goes.
 local stays, stem = {}, sub(exp, 1, -4)
 for route = 1, route_count do stays[route_name(route)] = true end
+local catch_up = catching_up()
 catch_up.load(call('HGET', meta, 'catch-up'))
 local stored_routes = call('HGET', meta, 'routes')
 for _, old in ipairs(stored_routes and cjson.decode(stored_routes) or {}) do

@@ -12,6 +12,7 @@ local refused = load_cursors()
 if refused then return refused end
 local of_route, rate = ARGV[A + 1] == '' and '' or ARGV[A + 1] .. ':', ARGV[A + 5]
 -- What a paused route put off comes back within a second.
+local catch_up = catching_up()
 local stands = of_route == '' and now or now + catch_up.SAVED_MS
 catch_up.load(call('HGET', meta, 'catch-up'))
 for class, is_meant in pairs({ reminders = ARGV[A + 2], cleanups = ARGV[A + 3] }) do

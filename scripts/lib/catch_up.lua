@@ -1,8 +1,9 @@
 -- What a resume with a rate holds back, until what gathered during the pause is worked off (R2). catch-up in meta is JSON: for
 -- "<class>" of the namespace and "<route>:<class>" of a queue the texts of the rate a second, of the instant up to which it is
 -- used, and of that before which it does not end.
-local catch_up = {}
-do
+-- Made only where it is needed: most claims find no limit, and functions cost time to make.
+local function catching_up()
+  local catch_up = {}
   catch_up.SAVED_MS = 1000                                 -- what is not used so long lapses; workers look that often
   local STEP_MS = 50                                         -- a worker need not come for less than goes in this time
   local LOOKED_AT = 1000                                     -- entries of a queue from which those are picked that may go
@@ -107,4 +108,5 @@ do
     end
     return earliest
   end
+  return catch_up
 end
