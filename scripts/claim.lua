@@ -390,7 +390,8 @@ end
 
 local payloads = {}
 if #payload_keys > 0 then payloads = read_all('HMGET', payload, payload_keys) end
-if handed_out > 0 and observers.are_there() then
+local observers = handed_out > 0 and observing()
+if observers and observers.are_there() then
   observers.tell({ name, text(now), text(grace_ms), text(64 + c), again, first, payloads })
 end
 return { 'ok', text(now), state, next_due < huge and text(next_due) or '', text(poll_at), counts.superseded, counts.expired,

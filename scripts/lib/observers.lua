@@ -1,6 +1,6 @@
 -- Telling observers what a claim has handed out, on {tag}:tail. Nothing is kept: who does not listen hears nothing.
-local observers = {}
-do
+local function observing()
+  local observers = {}
   local channel = sub(exp, 1, -4) .. 'tail'
 
   -- A user that may not ask goes on, unheard: this comes after the writes.
@@ -24,4 +24,5 @@ do
     write_value(parts, fields)
     call('PUBLISH', channel, table.concat(parts))
   end
+  return observers
 end
