@@ -170,6 +170,7 @@ impl PauseBody {
             reminders: both || self.reminders,
             cleanups: both || self.cleanups,
             paused: true,
+            rate: None,
         })
     }
 }

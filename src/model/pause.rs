@@ -34,6 +34,7 @@ pub struct Paused {
 
 /// What flows no faster than its resume allows, because what gathered during a pause is not worked off yet: notices a second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "daemon", derive(utoipa::ToSchema))]
 pub struct CatchingUp {
     /// Of reminders; `None` if they are not limited.
     pub reminders: Option<u32>,
