@@ -1,11 +1,7 @@
 //! Section `http`: the daemon's API under many clients, beside a bare axum handler that does one ZADD, both in this process and
 //! on the same server.
 
-use std::{
-    net::SocketAddr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use axum::{Router, extract::Path, routing::put};
@@ -20,6 +16,7 @@ use tokio::{
         TcpListener, TcpStream,
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
+    time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -50,10 +47,7 @@ pub(crate) async fn run(effort: Effort, targets: &mut Targets) -> Result<()> {
     let span = effort.pick(Duration::from_secs(5), Duration::from_millis(500));
     let (mut bare_side, mut our_side, mut by_batch) = (Side::default(), Side::default(), Figure::default());
     for round in effort.rounds() {
-        let told = [
-            rush(bare, span, |number| set(&format!("/{}", id(number)))).await?,
-            rush(ours, span, mixed).await?,
-        ];
+        let told = [rush(bare, span, |number| set(&format!("/{}", id(number)))).await?, rush(ours, span, mixed).await?];
         let deadlines = batches(ours, effort.pick(100, 10)).await?;
         if round.0 > 0 {
             let [bare, ours] = told;
@@ -64,7 +58,8 @@ pub(crate) async fn run(effort: Effort, targets: &mut Targets) -> Result<()> {
     }
     stop.cancel();
     serving.await??;
-    let title = format!("HTTP: {CLIENTS} clients at once, rounds: {}, each of {} s", effort.count(), span.as_secs_f64());
+    let title =
+        format!("HTTP: {CLIENTS} clients at once, rounds: {}, each of {} s", effort.count(), span.as_secs_f64());
     let mut table = Table::new(&title, &["what", "requests/s", "p50 ms", "p99 ms"]);
     for (what, side) in [("axum + ZADD", &bare_side), ("track, renew, show, remove", &our_side)] {
         table.row([what.to_owned(), side.rate.to_string(), side.p50.to_string(), side.p99.to_string()]);
@@ -98,7 +93,7 @@ impl Side {
 
 /// The handler everybody would write.
 async fn bare(connection: MultiplexedConnection) -> Result<SocketAddr> {
-    let handler = put(|Path(id): Path<String>, body: String| {
+    let handler = put(move |Path(id): Path<String>, body: String| {
         let mut connection = connection.clone();
         async move {
             let added: redis::RedisResult<()> =
@@ -120,7 +115,9 @@ const BODY: &str = r#"{"ttl":"2h"}"#;
 
 fn request(method: &str, path: &str, body: &str) -> String {
     let length = body.len();
-    format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
+    format!(
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
 }
 
 fn set(path: &str) -> String {

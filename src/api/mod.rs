@@ -22,8 +22,8 @@ pub use claim::{
 };
 pub use deadline::{Action, BatchBody, BatchEntry, DeadlineBody, DeadlinePage, ListedForm, MAX_BATCH, ModeForm};
 pub use history::{HistoryForm, HistoryPage, PassedForm};
+pub use namespace::{AppliedForm, ApplyBody, LeadCount, NamespaceForm, NamespaceList, PauseBody, ResumeBody};
 pub use notice::{NoticeData, NoticeEvent};
-pub use namespace::{AppliedForm, ApplyBody, LeadCount, NamespaceForm, NamespaceList, PauseBody};
 pub use parked::{
     ParkedAction, ParkedAnswer, ParkedAnswers, ParkedBatch, ParkedForm, ParkedName, ParkedPageForm, ParkedWord,
 };

@@ -1,5 +1,7 @@
 //! Namespaces: their settings and routes, what applying some would do, pausing and resuming.
 
+use std::num::NonZeroU32;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -158,6 +160,23 @@ pub struct PauseBody {
     pub cleanups: bool,
 }
 
+/// What to resume.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ResumeBody {
+    /// Only this route. Default: the whole namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub route: Option<String>,
+    /// Only reminders. Both or neither given: both kinds.
+    pub reminders: bool,
+    /// Only cleanups. Both or neither given: both kinds.
+    pub cleanups: bool,
+    /// How many notices a second flow at most, of each kind, until what gathered during the pause is worked off; 0 does not limit
+    /// them. Default: 1,000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u32>,
+}
+
 impl PauseBody {
     /// The pause.
     ///
@@ -175,9 +194,31 @@ impl PauseBody {
     }
 }
 
+impl ResumeBody {
+    /// The most that flows if nobody says how much.
+    const RATE: u32 = 1000;
+
+    /// The resume.
+    ///
+    /// # Errors
+    /// Refuses what is no name of a route.
+    pub fn read(self) -> Result<Pause, Invalid> {
+        let Self { route, reminders, cleanups, rate } = self;
+        let rate = NonZeroU32::new(rate.unwrap_or(Self::RATE));
+        Ok(Pause { paused: false, rate, ..PauseBody { route, reminders, cleanups }.read()? })
+    }
+}
+
 impl From<&Pause> for PauseBody {
     fn from(pause: &Pause) -> Self {
         let Pause { route, reminders, cleanups, .. } = pause;
         Self { route: route.as_ref().map(ToString::to_string), reminders: *reminders, cleanups: *cleanups }
+    }
+}
+
+impl From<&Pause> for ResumeBody {
+    fn from(pause: &Pause) -> Self {
+        let PauseBody { route, reminders, cleanups } = pause.into();
+        Self { route, reminders, cleanups, rate: Some(pause.rate.map_or(0, NonZeroU32::get)) }
     }
 }

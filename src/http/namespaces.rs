@@ -6,14 +6,15 @@ use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::{
-    AppliedForm, ApplyBody, Code, HistoryForm, HistoryPage, NamespaceForm, NamespaceList, PauseBody, id_from_base64,
+    AppliedForm, ApplyBody, Code, HistoryForm, HistoryPage, NamespaceForm, NamespaceList, PauseBody, ResumeBody,
+    id_from_base64,
 };
 use crate::http::App;
 use crate::http::deadlines::limit_of;
 use crate::http::error::Problem;
 use crate::http::extract::{Anybody, Asked, Body, MaybeBody, ToManage, ToRead};
 use crate::http::problems::{Common, Writing};
-use crate::model::{Id, Invalid, Pause};
+use crate::model::{Id, Invalid};
 use crate::store::{HistoryQuery, Stats};
 
 /// The routes of namespaces.
@@ -195,12 +196,14 @@ async fn pause(namespace: ToManage, MaybeBody(body): MaybeBody<PauseBody>) -> Re
 }
 
 /// Resume a namespace
+///
+/// What gathered flows at a limited rate, so that it does not run over whoever handles it.
 #[utoipa::path(
     post, path = "/v1/namespaces/{ns}/resume", tag = "namespaces",
-    params(("ns" = String, Path, description = "The namespace")), request_body = Option<PauseBody>,
+    params(("ns" = String, Path, description = "The namespace")), request_body = Option<ResumeBody>,
     responses((status = 204, description = "It flows again"), Writing)
 )]
-async fn resume(namespace: ToManage, MaybeBody(body): MaybeBody<PauseBody>) -> Result<StatusCode, Problem> {
-    namespace.pause(&Pause { paused: false, ..body.read()? }).await?;
+async fn resume(namespace: ToManage, MaybeBody(body): MaybeBody<ResumeBody>) -> Result<StatusCode, Problem> {
+    namespace.pause(&body.read()?).await?;
     Ok(StatusCode::NO_CONTENT)
 }

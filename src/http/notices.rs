@@ -1,6 +1,6 @@
 //! Server-sent events: the notices of a namespace as they are handed out, and wake-ups for workers that sleep by themselves.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, future::ready, time::Duration};
 
 use axum::{
     Extension,
@@ -14,12 +14,12 @@ use tokio::sync::broadcast::error::RecvError;
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::api::{KindForm, NoticeEvent};
+use crate::api::{self, Code, KindForm, NoticeEvent};
 use crate::http::App;
 use crate::http::deadlines::name;
 use crate::http::error::Problem;
 use crate::http::extract::{Anybody, Asked, ToRead, ToWrite};
-use crate::http::feeds::{News, key_of};
+use crate::http::feeds::{News, Watch, key_of};
 use crate::http::load::Place;
 use crate::http::problems::Common;
 use crate::model::{Event, HandOut, IdMask, Kind, Name};
@@ -83,16 +83,20 @@ async fn notices(
     let mask = caller.mask(&namespace).await?;
     let waiting = app.load().wait(&place, app.limits().max_waiting)?;
     let last = headers.get("last-event-id").and_then(|last| last.to_str().ok()).map(str::to_owned).or(last_event_id);
-    let feed = app.feeds().of(&namespace.name);
-    let (missed, news) = feed.watch(last.as_deref());
-    let live = stream::unfold((news, feed, waiting), |(mut news, feed, waiting)| async {
+    let mut watch = app.feeds().watch(&namespace.name, last.as_deref());
+    if !watch.begun(app.limits().request_timeout).await {
+        let detail = "the store cannot be listened to just now; come back in a moment";
+        return Err(api::Problem::new(Code::StoreUnavailable, detail).retry_after(Duration::from_secs(1)).into());
+    }
+    let Watch { missed, news, .. } = watch;
+    let live = stream::unfold((news, waiting), |(mut news, waiting)| async {
         let next = match news.recv().await {
             Ok(next) => next,
             // Too slow for what comes.
             Err(RecvError::Lagged(_)) => News::Gap,
             Err(RecvError::Closed) => return None,
         };
-        Some((next, (news, feed, waiting)))
+        Some((next, (news, waiting)))
     });
     let wanted = move |news: &News| match news {
         News::Gap => true,
@@ -100,10 +104,10 @@ async fn notices(
             route.as_ref().is_none_or(|route| *route == handed.route) && kind.is_none_or(|kind| is_kind(kind, handed))
         }
     };
-    let sent = stream::iter(missed).chain(live).filter(move |news| std::future::ready(wanted(news)));
-    let sent = sent.map(move |news| Ok(sent(&news, &mask)));
+    let news = stream::iter(missed).chain(live).filter(move |news| ready(wanted(news)));
+    let events = news.map(move |news| Ok(sent(&news, &mask)));
     let stopping = app.stopping().clone();
-    Ok(Sse::new(sent.take_until(stopping.cancelled_owned())).keep_alive(KeepAlive::new().interval(HEARTBEAT)))
+    Ok(Sse::new(events.take_until(stopping.cancelled_owned())).keep_alive(KeepAlive::new().interval(HEARTBEAT)))
 }
 
 fn is_kind(kind: KindForm, handed: &Handed) -> bool {

@@ -98,6 +98,7 @@ pub(super) struct Stored {
     due: Family<On, Gauge>,
     oldest: Family<On, Gauge<f64, std::sync::atomic::AtomicU64>>,
     paused: Family<Of, Gauge>,
+    catching_up: Family<Of, Gauge>,
     up: Gauge,
     skew: Gauge<f64, std::sync::atomic::AtomicU64>,
 }
@@ -119,12 +120,15 @@ impl Stored {
         theirs.register("oldest_due_seconds", "How long the oldest of those has been due", oldest.clone());
         let paused = Family::default();
         theirs.register("paused", "1 if paused; route is empty for the whole namespace", paused.clone());
+        let catching_up = Family::default();
+        let help = "The most that flows a second after a resume, 0 if it is not limited; route is empty for the whole namespace";
+        theirs.register("catching_up_limit", help, catching_up.clone());
         let ours = registry.sub_registry_with_label(("source".into(), "process".into()));
         let up = Gauge::default();
         ours.register("store_up", "1 if the store answers", up.clone());
         let skew = Gauge::default();
         ours.register("clock_skew_seconds", "How far the store's clock is ahead of this machine's", skew.clone());
-        Self { registry, now, so_far, dropped, pending, due, oldest, paused, up, skew }
+        Self { registry, now, so_far, dropped, pending, due, oldest, paused, catching_up, up, skew }
     }
 
     /// Asks the store about all namespaces.
@@ -155,11 +159,13 @@ impl Stored {
         {
             self.dropped.get_or_create(&For { namespace: namespace.clone(), reason }).inc_by(count);
         }
-        let routes = stats.routes.iter().map(|route| (route.route.to_string(), &route.paused));
-        for (route, paused) in routes.chain([(String::new(), &stats.paused)]) {
-            for (kind, is_paused) in [("reminder", paused.reminders), ("cleanup", paused.cleanups)] {
+        let routes = stats.routes.iter().map(|route| (route.route.to_string(), &route.paused, route.catching_up));
+        for (route, paused, limit) in routes.chain([(String::new(), &stats.paused, stats.catching_up)]) {
+            let kinds = [("reminder", paused.reminders, limit.reminders), ("cleanup", paused.cleanups, limit.cleanups)];
+            for (kind, is_paused, limit) in kinds {
                 let labels = Of { namespace: namespace.clone(), route: route.clone(), kind };
                 self.paused.get_or_create(&labels).set(i64::from(is_paused));
+                self.catching_up.get_or_create(&labels).set(i64::from(limit.unwrap_or(0)));
             }
         }
         for RouteStats { route, pending, due, oldest_due_ms, .. } in &stats.routes {

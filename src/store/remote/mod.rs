@@ -16,8 +16,8 @@ use sse_stream::{Sse, SseStream};
 
 use crate::api::{
     Action, Answer, Answers, AppliedForm, ApplyBody, BatchBody, BatchEntry, DeadlineBody, DeadlineForm, DeadlinePage,
-    HistoryForm, HistoryPage, Instant, ModeForm, NamespaceForm, NamespaceList, NoticeEvent, ParkedAction, ParkedAnswers,
-    ParkedBatch, ParkedName, ParkedPageForm, ParkedWord, PauseBody, read_id, read_instant,
+    HistoryForm, HistoryPage, Instant, ModeForm, NamespaceForm, NamespaceList, NoticeEvent, ParkedAction,
+    ParkedAnswers, ParkedBatch, ParkedName, ParkedPageForm, ParkedWord, PauseBody, ResumeBody, read_id, read_instant,
 };
 use crate::model::{Id, IdKey, Invalid, LeadTime, Mode, Name, Pause, Renew, Settings, Track, span_ms};
 use crate::store::copy::{Bookmark, CopyMark, Exported, Row};
@@ -126,7 +126,8 @@ impl RemoteStore {
         let request = request.timeout(Duration::MAX);
         let response = self.daemon.send(request, namespace.into()).await?;
         let events = SseStream::from_bytes_stream(response.bytes_stream());
-        Ok(events.map_while(|event| std::future::ready(event.ok())).boxed())
+        let events = events.take_while(|event| std::future::ready(event.is_ok()));
+        Ok(events.filter_map(|event| std::future::ready(event.ok())).boxed())
     }
 
     /// Reads the id of an entry, which is a secret where its handle stands.
@@ -206,10 +207,13 @@ impl Store for RemoteStore {
     }
 
     async fn pause(&self, namespace: &Name, pause: &Pause) -> Result<(), StoreError> {
-        let url = self.url(namespace, &[if pause.paused { "pause" } else { "resume" }]);
-        let body = PauseBody::from(pause);
         let about = About { route: pause.route.as_ref(), ..namespace.into() };
-        self.daemon.send(self.daemon.request(Method::POST, url).json(&body), about).await.map(drop)
+        let request = |verb| self.daemon.request(Method::POST, self.url(namespace, &[verb]));
+        let request = match pause.paused {
+            true => request("pause").json(&PauseBody::from(pause)),
+            false => request("resume").json(&ResumeBody::from(pause)),
+        };
+        self.daemon.send(request, about).await.map(drop)
     }
 
     async fn track(&self, namespace: &Name, mode: Mode, entries: &[Track]) -> Result<Vec<Tracked>, StoreError> {
@@ -408,27 +412,27 @@ impl Store for RemoteStore {
 
     async fn feed(&self, namespace: &Name) -> Result<Feed, StoreError> {
         let (events, namespace, address) = (self.events(namespace, "notices").await?, namespace.clone(), self.place());
+        // A gap ends the feed: whoever calls again knows that something may be missing.
+        let events = events.take_while(|event| std::future::ready(event.event.as_deref() != Some("gap")));
         let handed = move |event: Sse| {
             let odd = |problem: String| Err(StoreError::Unexpected { address: address.clone(), problem });
-            // A gap ends the feed: whoever calls again knows that something may be missing.
             let handed = match event.event.as_deref() {
-                Some("reminder" | "cleanup") => match serde_json::from_str::<NoticeEvent>(&event.data.unwrap_or_default()) {
-                    Ok(event) => match event.read(&namespace) {
-                        Ok(Some(handed)) => Some(Ok(handed)),
-                        Ok(None) => Some(odd("its ids are secrets; a token of scope admin is shown them".to_owned())),
-                        Err(invalid) => Some(odd(invalid.to_string())),
-                    },
-                    Err(error) => Some(odd(error.to_string())),
-                },
+                Some("reminder" | "cleanup") => {
+                    match serde_json::from_str::<NoticeEvent>(&event.data.unwrap_or_default()) {
+                        Ok(event) => match event.read(&namespace) {
+                            Ok(Some(handed)) => Some(Ok(handed)),
+                            Ok(None) => {
+                                Some(odd("its ids are secrets; a token of scope admin is shown them".to_owned()))
+                            }
+                            Err(invalid) => Some(odd(invalid.to_string())),
+                        },
+                        Err(error) => Some(odd(error.to_string())),
+                    }
+                }
                 _ => None,
             };
             std::future::ready(handed)
         };
         Ok(events.filter_map(handed).boxed())
-    }
-
-    /// The API does not tell hand-outs yet: nothing is heard.
-    async fn feed(&self, _: &Name) -> Result<Feed, StoreError> {
-        Ok(Box::pin(stream::pending()))
     }
 }
