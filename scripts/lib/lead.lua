@@ -69,7 +69,10 @@ local function set_leads(id, e_text, old_text, continues)
       if tightest and (owed_by_sweep or late == 'fire'
         or late == 'crossing' and alive and not was_inside and may_cross(lead, id)) then schedule(i, e_text, id, now)
       elseif tightest and owed_routes then schedule(i, e_text, id, now, owed_routes)
-      elseif e > now and not was_inside then remember('skipped', nil, lead.text .. ':' .. e_text .. ':' .. id) end
+      elseif e > now and not was_inside then
+        call('HINCRBY', meta, 'count:skipped', 1)
+        remember('skipped', nil, lead.text .. ':' .. e_text .. ':' .. id)
+      end
       tightest = false
     end
   end

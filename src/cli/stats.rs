@@ -114,8 +114,8 @@ fn stats_text(stats: &Stats) -> String {
     ));
     let d = &c.dropped;
     lines.push(format!(
-        "  dropped      superseded {}, expired {}, coalesced {}, lead {}",
-        d.superseded, d.expired, d.coalesced, d.lead
+        "  dropped      superseded {}, expired {}, coalesced {}, lead {}; skipped {}",
+        d.superseded, d.expired, d.coalesced, d.lead, c.skipped
     ));
     if c.resynced + c.persisted + c.gone > 0 {
         lines.push(format!("  keys         resynced {}, persisted {}, gone {}", c.resynced, c.persisted, c.gone));

@@ -1,6 +1,7 @@
 //! How much is done at once: requests, and apart from them those that wait, which cost little and last long.
 
 use std::{
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -13,6 +14,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use tokio::time::timeout;
 
 use crate::api::{self, Code};
 use crate::http::app::App;
@@ -77,13 +79,23 @@ fn too_many(what: &str, limit: &str) -> Problem {
     api::Problem::new(Code::TooMany, detail).retry_after(Duration::from_secs(1)).into()
 }
 
-/// Lets in as many requests as allowed.
+/// Lets in as many requests as allowed, and lets none but those that wait take for ever.
 pub(super) async fn limit(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let counted = Counted::new(&app.load().requests, app.limits().max_requests);
     let Some(counted) = counted else { return too_many("requests", "max_requests").into_response() };
     let place = Place(Arc::new(counted));
     request.extensions_mut().insert(place.clone());
-    let response = next.run(request).await;
-    drop(place);
-    response
+    // The body may take one time-out by itself.
+    let patience = app.limits().request_timeout * 2;
+    let mut running = pin!(next.run(request));
+    match timeout(patience, &mut running).await {
+        Ok(response) => response,
+        // What waits may.
+        Err(_) if place.0.is_given_up.load(Ordering::Relaxed) => running.await,
+        Err(_) => {
+            let detail = "the store took too long; the call may have been carried out, make it again in a moment";
+            let problem = api::Problem::new(Code::StoreUnavailable, detail).retry_after(Duration::from_secs(1));
+            Problem::from(problem).into_response()
+        }
+    }
 }

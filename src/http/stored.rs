@@ -73,6 +73,7 @@ figures! { SoFar, Counter, add;
     lease_expired: "Hand-outs whose worker vanished" = |stats| stats.counters.lapsed;
     dead_lettered: "Notices that became dead letters" = |stats| stats.counters.dead;
     parked_for_review: "Notices that were parked for a person" = |stats| stats.counters.review;
+    skipped: "Reminders that stay silent because their deadline was set inside their lead" = |stats| stats.counters.skipped;
     quarantined: "Ids moved to quarantine" = |stats| stats.counters.quarantined;
     resynced: "Key-backed: expiries corrected because the key had another one" = |stats| stats.counters.resynced;
     persisted: "Key-backed: ids disarmed because their key has no TTL any more" = |stats| stats.counters.persisted;

@@ -127,6 +127,8 @@ pub struct Counters {
     pub review: u64,
     /// Deliveries dropped, by reason.
     pub dropped: Dropped,
+    /// Reminders that stay silent because their deadline was set inside their lead.
+    pub skipped: u64,
     /// Ids moved to quarantine.
     pub quarantined: u64,
     /// Key-backed: expiries corrected because the key had another one.
@@ -148,6 +150,7 @@ impl Counters {
             dead,
             review,
             dropped,
+            skipped,
             quarantined,
             resynced,
             persisted,
@@ -165,6 +168,7 @@ impl Counters {
             "expired" => expired,
             "coalesced" => coalesced,
             "lead" => lead,
+            "skipped" => skipped,
             "quarantined" => quarantined,
             "resynced" => resynced,
             "persisted" => persisted,

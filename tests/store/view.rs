@@ -100,6 +100,7 @@ async fn stats_count_what_there_is_and_what_has_been() {
             assert_eq!((mail.pending, mail.due, mail.oldest_due_ms), (3, 3, Some(MINUTE / 2)));
             let counters = stats.counters;
             assert_eq!((counters.handed_out, counters.acked, counters.failed, counters.dead), (3, 1, 2, 1));
+            assert_eq!(counters.skipped, 1, "d was created inside its lead");
         }
     }
 }

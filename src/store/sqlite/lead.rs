@@ -59,6 +59,7 @@ impl Operation<'_> {
                 is_silent = !speaks && owed_routes.is_empty();
             }
             if is_silent && e > now && !was_inside {
+                self.count("skipped", 1)?;
                 self.remember(Ending::Skipped, None, Key { kind: lead.ms, e, id })?;
             }
             tightest = false;
