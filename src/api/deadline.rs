@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::api::text::{Instant, Span, WrittenId, read_id, read_payload, write_id, write_payload};
+use crate::api::text::{Instant, Span, WrittenId, id_from_base64, read_id, read_payload, write_id, write_payload};
 use crate::model::{ExpiresAt, Id, IdMask, Invalid, Mode, Renew, Track, format_instant, span_ms};
 use crate::store::Listed;
 
@@ -113,6 +113,25 @@ pub struct BatchEntry {
     /// The payload in base64 (RFC 4648), if it is no JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_base64: Option<String>,
+    /// For `track`: in place of this id, which is removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<String>,
+    /// The same in base64 (RFC 4648), if it is no text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces_base64: Option<String>,
+}
+
+/// Reads the id in whose place another is tracked.
+///
+/// # Errors
+/// Refuses both forms, and what is no id.
+pub fn read_replaces(replaces: Option<&str>, replaces_base64: Option<&str>) -> Result<Option<Id>, Invalid> {
+    match (replaces, replaces_base64) {
+        (None, None) => Ok(None),
+        (Some(id), None) => Id::new(id).map(Some),
+        (None, Some(text)) => id_from_base64(text).map(Some),
+        (Some(_), Some(_)) => Err(Invalid::new("replaces", "is given together with replaces_base64; give one of them")),
+    }
 }
 
 /// The most entries of one batch.
@@ -165,6 +184,14 @@ impl BatchEntry {
         Self { expires_at, payload, payload_base64, ..Self::of(&track.id) }
     }
 
+    /// The id in whose place it is tracked.
+    ///
+    /// # Errors
+    /// Refuses both forms, and what is no id.
+    pub fn read_replaces(&self) -> Result<Option<Id>, Invalid> {
+        read_replaces(self.replaces.as_deref(), self.replaces_base64.as_deref())
+    }
+
     /// The id it names.
     ///
     /// # Errors
@@ -189,8 +216,9 @@ impl BatchEntry {
     /// # Errors
     /// Refuses what such an entry has no use for, and what is no id.
     pub fn read_bare(&self) -> Result<Id, Invalid> {
-        let Self { expires_at, ttl, payload, payload_base64, .. } = self;
+        let Self { id: _, id_base64: _, expires_at, ttl, payload, payload_base64, replaces, replaces_base64 } = self;
         let given = [
+            ("replaces", replaces.is_some() || replaces_base64.is_some()),
             ("expires_at", expires_at.is_some()),
             ("ttl", ttl.is_some()),
             ("payload", payload.is_some()),
@@ -241,4 +269,22 @@ pub struct DeadlinePage {
     pub deadlines: Vec<ListedForm>,
     /// The cursor of the next page, if there may be one.
     pub next: Option<String>,
+}
+
+/// An id: one of the two.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct IdForm {
+    /// The id, if it is text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The id in base64 (RFC 4648, section 5), if it is no text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id_base64: Option<String>,
+}
+
+impl From<&Id> for IdForm {
+    fn from(id: &Id) -> Self {
+        let (id, id_base64) = write_id(id);
+        Self { id, id_base64 }
+    }
 }

@@ -20,7 +20,9 @@ pub use claim::{
     ClaimBody, ClaimForm, ClaimsForm, ExtendBody, FailBody, FailedClaim, NextForm, SettledAnswer, SettledAnswers,
     SettledWord, Ticket, TokensBody,
 };
-pub use deadline::{Action, BatchBody, BatchEntry, DeadlineBody, DeadlinePage, ListedForm, MAX_BATCH, ModeForm};
+pub use deadline::{
+    Action, BatchBody, BatchEntry, DeadlineBody, DeadlinePage, IdForm, ListedForm, MAX_BATCH, ModeForm, read_replaces,
+};
 pub use history::{HistoryForm, HistoryPage, PassedForm};
 pub use namespace::{AppliedForm, ApplyBody, LeadCount, NamespaceForm, NamespaceList, PauseBody, ResumeBody};
 pub use notice::{NoticeData, NoticeEvent};

@@ -5,7 +5,7 @@
 use crate::forewarn::namespace::Namespace;
 use crate::model::{Cursor, Handle, Id, IdKey, IdMask, ShownId};
 use crate::store::copy::Row;
-use crate::store::{ListQuery, ParkedQuery, Shelf, StoreError};
+use crate::store::{Found, ListQuery, ParkedQuery, Shelf, StoreError};
 
 /// Rows read in one call.
 const PAGE: u32 = 1_000;
@@ -28,6 +28,11 @@ impl Namespace {
     /// # Errors
     /// Those of the store.
     pub async fn find(&self, handle: &Handle) -> Result<Option<Id>, StoreError> {
+        match self.store().find(self.name()?, handle).await? {
+            Found::Id(id) => return Ok(Some(id)),
+            Found::Nowhere => return Ok(None),
+            Found::NoShortWay => {}
+        }
         let Some(key) = self.configured().await?.id_key.clone() else { return Ok(None) };
         let sought = Sought { namespace: self, key, handle };
         if let Some(id) = sought.among_armed(None, i64::MAX).await? {

@@ -6,15 +6,15 @@ use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::api::{
-    self, Action, Answer, Answers, BatchBody, BatchEntry, Code, DeadlineBody, DeadlineForm, DeadlinePage, ListedForm,
-    MAX_BATCH, ModeForm, Span, Word, id_from_base64,
+    self, Action, Answer, Answers, BatchBody, BatchEntry, Code, DeadlineBody, DeadlineForm, DeadlinePage, IdForm,
+    ListedForm, MAX_BATCH, ModeForm, Span, Word, read_replaces,
 };
 use crate::forewarn::Namespace;
 use crate::http::App;
 use crate::http::error::Problem;
-use crate::http::extract::{Anybody, Asked, Body, IdQuery, PathId, ToRead, ToWrite};
+use crate::http::extract::{Anybody, Asked, Body, IdQuery, PathHandle, PathId, ToManage, ToRead, ToWrite};
 use crate::http::problems::{Common, Writing};
-use crate::model::{Cursor, Id, Invalid, Name, Renew, Track};
+use crate::model::{Cursor, Id, Invalid, Mode, Name, Renew, Track};
 use crate::store::{ListQuery, Listed, StoreError};
 
 /// The routes of deadlines.
@@ -24,6 +24,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(renew))
         .routes(routes!(expire))
         .routes(routes!(list, batch))
+        .routes(routes!(find))
 }
 
 /// What `track` is asked besides.
@@ -38,19 +39,6 @@ struct TrackQuery {
     replaces: Option<String>,
     /// The same in base64 (RFC 4648, section 5), for an id that is not UTF-8.
     replaces_base64: Option<String>,
-}
-
-impl TrackQuery {
-    fn old(&self) -> Result<Option<Id>, Invalid> {
-        match (&self.replaces, &self.replaces_base64) {
-            (None, None) => Ok(None),
-            (Some(id), None) => Id::new(id.as_str()).map(Some),
-            (None, Some(text)) => id_from_base64(text).map(Some),
-            (Some(_), Some(_)) => {
-                Err(Invalid::new("replaces", "is given together with replaces_base64; give one of them"))
-            }
-        }
-    }
 }
 
 /// Track a deadline
@@ -73,15 +61,12 @@ async fn track(
     Asked(query): Asked<TrackQuery>,
     Body(body): Body<DeadlineBody>,
 ) -> Result<(StatusCode, Json<Answer>), Problem> {
-    let old = query.old()?;
+    let old = read_replaces(query.replaces.as_deref(), query.replaces_base64.as_deref())?;
     let now_ms = now_for(&namespace, body.ttl.is_some()).await?;
     let track = body.into_track(id, now_ms)?;
     let (at, mode) = (track.expires_at, query.mode.into());
     let answer = match old {
         Some(old) => {
-            if old == track.id {
-                return Err(Invalid::new("replaces", "is the new id itself; give the old one").into());
-            }
             let replaced = namespace.store().replace(&namespace.name, mode, &track, &old).await?;
             Answer::replaced(&replaced, at)
         }
@@ -172,6 +157,21 @@ async fn expire(namespace: ToWrite, PathId(id): PathId) -> Result<Json<Answer>, 
     if answer.result == Word::Unknown { Err(unknown("there is nothing to end")) } else { Ok(Json(answer)) }
 }
 
+/// Find the id behind a handle
+///
+/// Goes through all ids of the namespace, what is parked and what is open. For callers of scope `admin`.
+#[utoipa::path(
+    get, path = "/v1/namespaces/{ns}/handles/{handle}", tag = "deadlines",
+    params(("ns" = String, Path, description = "The namespace"), ("handle" = String, Path, description = "The handle, percent-encoded")),
+    responses((status = 200, description = "The id", body = IdForm), Common)
+)]
+async fn find(namespace: ToManage, PathHandle(handle): PathHandle) -> Result<Json<IdForm>, Problem> {
+    match namespace.find(&handle).await? {
+        Some(id) => Ok(Json(IdForm::from(&id))),
+        None => Err(unknown("no id has this handle; list shows those there are")),
+    }
+}
+
 /// Which deadlines to list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -230,6 +230,14 @@ async fn batch(namespace: ToWrite, Body(body): Body<BatchBody>) -> Result<Json<A
     let now_ms = now_for(&namespace, entries.iter().any(|entry| entry.ttl.is_some())).await?;
     let (store, name) = (namespace.store(), &namespace.name);
     let results = match action {
+        Action::Track if entries.iter().any(|entry| entry.read_replaces() != Ok(None)) => {
+            // One by one, and each by itself in one step.
+            let mut results = Vec::with_capacity(entries.len());
+            for entry in &entries {
+                results.push(track_or_replace(&namespace, mode.into(), entry, now_ms).await?);
+            }
+            results
+        }
         Action::Track => {
             let read = entries.iter().map(|entry| entry.read_track(now_ms)).collect();
             answer_each(read, async |tracks: Vec<Track>| {
@@ -264,6 +272,28 @@ async fn batch(namespace: ToWrite, Body(body): Body<BatchBody>) -> Result<Json<A
         }
     };
     Ok(Json(Answers { results }))
+}
+
+async fn track_or_replace(
+    namespace: &ToWrite,
+    mode: Mode,
+    entry: &BatchEntry,
+    now_ms: i64,
+) -> Result<Answer, StoreError> {
+    let read = entry.read_track(now_ms).and_then(|track| Ok((track, entry.read_replaces()?)));
+    let (track, old) = match read {
+        Ok(read) => read,
+        Err(invalid) => return Ok(Answer::rejected(&invalid)),
+    };
+    let (store, name, at) = (namespace.store(), &namespace.name, track.expires_at);
+    match old {
+        None => Ok(Answer::tracked(&one(store.track(name, mode, &[track]).await?)?, at)),
+        Some(old) => match store.replace(name, mode, &track, &old).await {
+            Ok(replaced) => Ok(Answer::replaced(&replaced, at)),
+            Err(StoreError::Invalid(invalid)) => Ok(Answer::rejected(&invalid)),
+            Err(error) => Err(error),
+        },
+    }
 }
 
 /// Asks the store about the entries that can be read; the others are answered here, each in its place.

@@ -17,7 +17,7 @@ use crate::forewarn::Namespace;
 use crate::http::App;
 use crate::http::auth::Caller;
 use crate::http::error::Problem;
-use crate::model::{Id, Invalid, Name};
+use crate::model::{Handle, Id, Invalid, Name};
 
 /// The part of a path at this place, as its bytes: `/v1/namespaces/NS/deadlines/ID` has NS at 3 and ID at 5.
 fn part(parts: &Parts, place: usize) -> Vec<u8> {
@@ -135,6 +135,17 @@ impl FromRequestParts<App> for PathId {
                 Err(Invalid::new("id_base64", "is given together with handle; give one of them").into())
             }
         }
+    }
+}
+
+/// The handle of the path.
+#[derive(Debug)]
+pub(super) struct PathHandle(pub(super) Handle);
+
+impl FromRequestParts<App> for PathHandle {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        Ok(Self(text_at(parts, 5).parse()?))
     }
 }
 

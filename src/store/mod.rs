@@ -24,7 +24,7 @@ use std::{fmt::Debug, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 
-use crate::model::{Id, Mode, Name, Pause, Renew, Track};
+use crate::model::{Handle, Id, Mode, Name, Pause, Renew, Track};
 
 use copy::{Bookmark, CopyMark, Exported, Row};
 
@@ -32,8 +32,8 @@ pub use error::StoreError;
 pub use feed::{Feed, Handed};
 pub use history::{Ending, HistoryEntry, HistoryQuery};
 pub use reply::{
-    Applied, Checked, Claim, Claims, Configured, DropReason, Dropped, Expired, Next, Parked, ParkedPage, Preview,
-    Registered, Removed, Renewed, Replaced, Requeued, Settled, Token, Tracked,
+    Applied, Checked, Claim, Claims, Configured, DropReason, Dropped, Expired, Found, Next, Parked, ParkedPage,
+    Preview, Registered, Removed, Renewed, Replaced, Requeued, Settled, Token, Tracked,
 };
 pub use request::{Change, Failing, ListQuery, ParkedQuery, Shelf, Verdict};
 pub use view::{Counters, DeadlineView, DeliveryState, DeliveryView, Listed, RouteStats, Stats};
@@ -85,6 +85,11 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// Ends deadlines now: disarms them and opens their cleanups.
     async fn expire(&self, namespace: &Name, ids: &[Id]) -> Result<Vec<Expired>, StoreError>;
+
+    /// The id behind a handle, if whoever answers has a shorter way to it than through all that is stored.
+    async fn find(&self, _namespace: &Name, _handle: &Handle) -> Result<Found, StoreError> {
+        Ok(Found::NoShortWay)
+    }
 
     /// Everything known of one id; `None` if nothing is.
     async fn show(&self, namespace: &Name, id: &Id) -> Result<Option<DeadlineView>, StoreError>;

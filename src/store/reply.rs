@@ -4,7 +4,9 @@ use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{EventId, FailureRecord, IdKey, IdMask, Invalid, LeadTime, Name, Notice, Paused, Route, Settings};
+use crate::model::{
+    EventId, FailureRecord, Id, IdKey, IdMask, Invalid, LeadTime, Name, Notice, Paused, Route, Settings,
+};
 use crate::store::StoreError;
 
 /// A namespace as the registry knows it.
@@ -141,6 +143,17 @@ pub enum Expired {
     Open,
     /// It was not tracked.
     Unknown,
+}
+
+/// The answer to a search for the id behind a handle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// It is this one.
+    Id(Id),
+    /// No id has this handle.
+    Nowhere,
+    /// The ids have to be gone through.
+    NoShortWay,
 }
 
 /// The fencing token of a claim: settles only that claim.

@@ -3,13 +3,13 @@
 use forewarn::model::{ExpiresAt, OnRearm, Renew, Route};
 use forewarn::store::{Change, Checked, Claim, Renewed, Settled, Token, Verdict};
 
-use crate::ground::grounds;
+use crate::ground::{bare_grounds, grounds};
 use crate::operation::START;
 use crate::scene::{LEASE, MINUTE, Scene, failing, id, reminding, route, words};
 
 #[tokio::test]
 async fn a_token_that_names_no_claim_settles_nothing() {
-    for ground in grounds() {
+    for ground in bare_grounds() {
         let scene = Scene::open(ground, reminding(&[])).await;
         scene.track("a", 0).await;
         let claims = scene.claim().await;
@@ -42,7 +42,7 @@ async fn each_of_many_claims_in_a_row_has_a_token_that_settles_it() {
 
 #[tokio::test]
 async fn a_claim_that_lapsed_is_told_from_the_next_though_their_numbers_meet_again() {
-    for ground in grounds() {
+    for ground in bare_grounds() {
         let scene = Scene::open(ground, reminding(&[])).await;
         let number = |claim: &Claim| {
             let text = String::from_utf8(claim.token.as_bytes().to_vec()).unwrap();

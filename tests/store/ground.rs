@@ -3,6 +3,7 @@
 //! A further kind of store is one more file beside `ground/file.rs`, and its place in [`Ground`]. What a test may ask of every
 //! store is what [`Peer`] has; tests of what one store alone has live apart, in `only_server` or with that store.
 
+mod daemon;
 mod file;
 mod server;
 
@@ -29,11 +30,19 @@ pub(crate) enum Ground<'a> {
     Server(&'a Server),
     /// A new file.
     File,
+    /// A server of the test's beneath a daemon.
+    Daemon(&'a Server),
 }
 
 /// All stores at hand: the shared servers, and a file.
 pub(crate) fn grounds() -> Vec<Ground<'static>> {
-    servers().into_iter().map(Ground::from).chain([Ground::File]).collect()
+    let beneath = Server::shared(Kind::Redis);
+    servers().into_iter().map(Ground::from).chain([Ground::File, Ground::Daemon(beneath)]).collect()
+}
+
+/// Those that a test can take apart: behind a daemon tokens are the daemon's own, and keys of handles, too.
+pub(crate) fn bare_grounds() -> Vec<Ground<'static>> {
+    grounds().into_iter().filter(|ground| !matches!(ground, Ground::Daemon(_))).collect()
 }
 
 impl Ground<'_> {
@@ -42,6 +51,7 @@ impl Ground<'_> {
         match self {
             Self::Server(server) => Box::new(server::Raw::new(server).await),
             Self::File => Box::new(file::Sql::new()),
+            Self::Daemon(server) => Box::new(daemon::Served::new(Box::new(server::Raw::new(server).await))),
         }
     }
 }
@@ -107,6 +117,7 @@ impl fmt::Display for Ground<'_> {
         match self {
             Self::Server(server) => write!(f, "{}", server.kind()),
             Self::File => f.write_str("a file"),
+            Self::Daemon(_) => f.write_str("a daemon"),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forewarn::store::{Checked, DropReason, Next, Settled, Shelf, Token, Verdict};
 
-use crate::ground::grounds;
+use crate::ground::{bare_grounds, grounds};
 use crate::operation::START;
 use crate::scene::{LEASE, MINUTE, Scene, due_at, failing, reminding, route, words};
 
@@ -201,7 +201,7 @@ async fn a_failed_claim_that_is_void_is_dropped_with_the_reason() {
 
 #[tokio::test]
 async fn what_is_no_token_settles_nothing() {
-    for kind in grounds() {
+    for kind in bare_grounds() {
         let mut scene = Scene::open(kind, reminding(&[])).await;
         scene.track("a", 0).await;
         let claims = scene.claim().await;

@@ -15,16 +15,16 @@ use serde::Deserialize;
 use sse_stream::{Sse, SseStream};
 
 use crate::api::{
-    Action, Answer, Answers, AppliedForm, ApplyBody, BatchBody, BatchEntry, DeadlineBody, DeadlineForm, DeadlinePage,
-    HistoryForm, HistoryPage, Instant, ModeForm, NamespaceForm, NamespaceList, NoticeEvent, ParkedAction,
-    ParkedAnswers, ParkedBatch, ParkedName, ParkedPageForm, ParkedWord, PauseBody, ResumeBody, read_id, read_instant,
+    Action, Answer, Answers, AppliedForm, ApplyBody, BatchBody, BatchEntry, DeadlineForm, DeadlinePage, HistoryForm,
+    HistoryPage, IdForm, ModeForm, NamespaceForm, NamespaceList, NoticeEvent, ParkedAction, ParkedAnswers, ParkedBatch,
+    ParkedName, ParkedPageForm, ParkedWord, PauseBody, ResumeBody, read_id, read_instant,
 };
-use crate::model::{Id, IdKey, Invalid, LeadTime, Mode, Name, Pause, Renew, Settings, Track, span_ms};
+use crate::model::{Handle, Id, IdKey, Invalid, LeadTime, Mode, Name, Pause, Renew, Settings, Track, span_ms};
 use crate::store::copy::{Bookmark, CopyMark, Exported, Row};
 use crate::store::{
-    Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, Feed, HistoryEntry, HistoryQuery,
-    ListQuery, Listed, Parked, ParkedPage, ParkedQuery, Preview, Registered, Removed, Renewed, Replaced, Requeued,
-    Settled, Shelf, Stats, Store, StoreError, Token, Tracked, Wakeups,
+    Applied, Change, Checked, Claims, Configured, DeadlineView, Expired, Failing, Feed, Found, HistoryEntry,
+    HistoryQuery, ListQuery, Listed, Parked, ParkedPage, ParkedQuery, Preview, Registered, Removed, Renewed, Replaced,
+    Requeued, Settled, Shelf, Stats, Store, StoreError, Token, Tracked, Wakeups,
 };
 
 use client::{About, Daemon};
@@ -223,14 +223,17 @@ impl Store for RemoteStore {
     }
 
     async fn replace(&self, namespace: &Name, mode: Mode, new: &Track, old: &Id) -> Result<Replaced, StoreError> {
-        let mut url = self.url_of(namespace, &new.id);
-        url.query_pairs_mut().append_pair("mode", mode.as_str()).append_pair("replaces_base64", &old.to_base64());
-        let BatchEntry { payload, payload_base64, .. } = BatchEntry::track(new);
-        let expires_at = Some(Instant::Millis(new.expires_at.as_millis()));
-        let body = DeadlineBody { expires_at, ttl: None, payload, payload_base64 };
-        let answer: Answer = self.daemon.ask(Method::PUT, url, &body, namespace.into()).await?;
-        let replaced = answer.replaced.unwrap_or_default();
-        Ok(Replaced { tracked: answer.into_tracked()?, replaced })
+        let entry = BatchEntry { replaces_base64: Some(old.to_base64()), ..BatchEntry::track(new) };
+        let answer = self.batch(namespace, Action::Track, mode.into(), vec![entry]).await?.pop();
+        let answer = answer.ok_or_else(|| self.daemon.odd("it gave no answer"))?;
+        // Without it, it was refused before anything was looked at.
+        match answer.replaced {
+            Some(replaced) => Ok(Replaced { tracked: answer.into_tracked()?, replaced }),
+            None => match answer.into_tracked()? {
+                Tracked::Rejected(invalid) if invalid.field() == "replaces" => Err(invalid.into()),
+                tracked => Ok(Replaced { tracked, replaced: false }),
+            },
+        }
     }
 
     async fn renew(&self, namespace: &Name, entries: &[Renew]) -> Result<Vec<Renewed>, StoreError> {
@@ -254,6 +257,14 @@ impl Store for RemoteStore {
     async fn show(&self, namespace: &Name, id: &Id) -> Result<Option<DeadlineView>, StoreError> {
         let found = self.daemon.find::<DeadlineForm>(self.url_of(namespace, id), namespace.into()).await?;
         Ok(found.map(|form| form.read(namespace, id)).transpose()?)
+    }
+
+    async fn find(&self, namespace: &Name, handle: &Handle) -> Result<Found, StoreError> {
+        let url = self.url(namespace, &["handles", &handle.to_string()]);
+        match self.daemon.find::<IdForm>(url, namespace.into()).await? {
+            Some(form) => Ok(Found::Id(read_id(form.id.as_deref(), form.id_base64.as_deref())?)),
+            None => Ok(Found::Nowhere),
+        }
     }
 
     async fn list(&self, namespace: &Name, query: &ListQuery) -> Result<Vec<Listed>, StoreError> {
