@@ -76,6 +76,7 @@ pub struct RedisStore {
     scopes: Arc<Mutex<HashMap<Name, Arc<Scope>>>>,
     /// Where the next claim begins among the shards.
     turn: Arc<AtomicUsize>,
+    nows: Arc<Gatherer<(), (), i64>>,
     tracks: Arc<Gatherer<(Name, Mode), Track, Tracked>>,
     renews: Arc<Gatherer<Name, Renew, Renewed>>,
     removes: Arc<Gatherer<Name, Id, Result<Removed, Invalid>>>,
@@ -110,6 +111,7 @@ impl RedisStore {
             max_poll,
             scopes: Arc::default(),
             turn: Arc::default(),
+            nows: Arc::default(),
             tracks: Arc::default(),
             renews: Arc::default(),
             removes: Arc::default(),
@@ -164,7 +166,15 @@ fn take_prefix(url: &str) -> Result<(String, Option<Name>), StoreError> {
 #[async_trait]
 impl Store for RedisStore {
     async fn now(&self) -> Result<i64, StoreError> {
-        self.read_now().await
+        if let Some(now_ms) = self.manual_now() {
+            return Ok(now_ms);
+        }
+        let store = self.clone();
+        let read = move |callers: Vec<()>| {
+            let store = store.clone();
+            async move { Ok(vec![store.read_now().await?; callers.len()]) }
+        };
+        self.nows.ask((), (), 0, read).await
     }
 
     async fn namespaces(&self) -> Result<Vec<Registered>, StoreError> {

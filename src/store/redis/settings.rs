@@ -39,9 +39,6 @@ pub(super) async fn check_server(connection: &Connection) -> Result<(), StoreErr
 
 impl RedisStore {
     pub(super) async fn read_now(&self) -> Result<i64, StoreError> {
-        if let Some(now_ms) = self.manual_now() {
-            return Ok(now_ms);
-        }
         let time = match self.connection.command(Cmd::new().arg("TIME")).await? {
             Value::Array(parts) => {
                 parts.into_iter().map(redis::from_redis_value::<i64>).collect::<Result<Vec<i64>, _>>()
