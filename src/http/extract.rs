@@ -3,12 +3,16 @@
 use std::ops::Deref;
 
 use axum::{
-    body::to_bytes,
     extract::{FromRequest, FromRequestParts, Query, Request},
     http::{HeaderMap, header, request::Parts},
 };
+use http_body_util::BodyExt as _;
 use percent_encoding::percent_decode_str;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
+use tokio::time::timeout;
 use utoipa::IntoParams;
 
 use crate::api::{Code, id_from_base64};
@@ -159,7 +163,15 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Asked<T> {
         match Query::try_from_uri(&parts.uri) {
             Ok(Query(asked)) => Ok(Self(asked)),
             Err(rejection) => {
-                Err(Invalid::new("query", format!("is not acceptable: {}", rejection.body_text())).into())
+                // The field and what is wrong with it stand in the cause.
+                let cause = std::error::Error::source(&rejection).map(ToString::to_string);
+                let text = cause.unwrap_or_else(|| rejection.body_text());
+                let is_field = |field: &&str| field.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
+                let (field, problem) = match text.split_once(": ").filter(|(field, _)| is_field(field)) {
+                    Some(parts) => parts,
+                    None => ("query", text.as_str()),
+                };
+                Err(Invalid::new(field.to_owned(), format!("is not acceptable: {problem}")).into())
             }
         }
     }
@@ -204,6 +216,9 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(Code::UnsupportedMediaType, "send the body as JSON, with Content-Type: application/json"))
 }
 
+/// How much of a body that is too large is taken and thrown away: a client that is cut off while it sends never hears why.
+const WASTE: usize = 8 << 20;
+
 async fn read(request: Request, app: &App) -> Result<Vec<u8>, Problem> {
     let limits = app.limits();
     let too_large = || {
@@ -211,30 +226,45 @@ async fn read(request: Request, app: &App) -> Result<Vec<u8>, Problem> {
         Problem::new(Code::TooLarge, detail)
     };
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    let length: usize = length.unwrap_or(0);
     let most = usize::try_from(limits.max_body).unwrap_or(usize::MAX);
-    if length.is_some_and(|length: usize| length > most) {
+    // Who asks first has sent nothing yet.
+    let asks_first = request.headers().contains_key(header::EXPECT);
+    if length > most.saturating_add(WASTE) || length > most && asks_first {
         return Err(too_large());
     }
-    match tokio::time::timeout(limits.request_timeout, to_bytes(request.into_body(), most)).await {
-        Ok(Ok(bytes)) => Ok(bytes.into()),
-        Ok(Err(error)) if is_too_large(&error) => Err(too_large()),
+    match timeout(limits.request_timeout, collect(request.into_body(), length.min(most), most)).await {
+        Ok(Ok(Some(bytes))) => Ok(bytes),
+        Ok(Ok(None)) => Err(too_large()),
         Ok(Err(error)) => Err(Problem::new(Code::Malformed, format!("the body did not arrive whole: {error}"))),
         Err(_) => Err(Problem::new(Code::TooSlow, "the body did not arrive in time; send it faster")),
     }
 }
 
-fn is_too_large(error: &axum::Error) -> bool {
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        if cause.is::<http_body_util::LengthLimitError>() {
-            return true;
+/// The whole body; nothing if it is larger than `most`.
+async fn collect(mut body: axum::body::Body, expected: usize, most: usize) -> Result<Option<Vec<u8>>, axum::Error> {
+    let (mut bytes, mut seen) = (Vec::with_capacity(expected.min(64 << 10)), 0_usize);
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        seen = seen.saturating_add(data.len());
+        if seen <= most {
+            bytes.extend_from_slice(&data);
+        } else if seen > most.saturating_add(WASTE) {
+            break;
+        } else {
+            bytes = Vec::new();
         }
-        source = cause.source();
     }
-    false
+    Ok((seen <= most).then_some(bytes))
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // What is derived for objects would also take their values in a row.
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
+        && serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
+    {
+        return Err(Invalid::new("body", "is an array; give an object").into());
+    }
     // To say where something is wrong costs time, so it is looked for only if something is.
     serde_json::from_slice(bytes).or_else(|error| {
         if !error.is_data() {
