@@ -13,6 +13,7 @@ use crate::store::{Checked, Claim, DropReason, Dropped, Settled, Token};
 /// What to claim.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schema(example = json!({"limit": 10, "wait": "1s"}))]
 pub struct ClaimBody {
     /// For which route. Default: `main`.
     #[serde(skip_serializing_if = "Option::is_none")]

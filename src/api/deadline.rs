@@ -11,6 +11,7 @@ use crate::store::Listed;
 /// Until when something is alive, and what its handlers are given: the body of track and renew.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"ttl": "30m", "payload": {"user": 7}}))]
 pub struct DeadlineBody {
     /// When it expires. Give this or `ttl`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,6 +31,7 @@ pub struct DeadlineBody {
 /// Many deadlines in one call.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"action": "track", "entries": [{"id": "session 1", "ttl": "30m"}, {"id_base64": "_w", "ttl": 90}]}))]
 pub struct BatchBody {
     /// What is to be done with all of them.
     #[serde(default)]

@@ -132,7 +132,7 @@ impl Metrics {
                 self.lateness.get_or_create(&labels).observe(Duration::from_millis(late).as_secs_f64());
             }
         }
-        if u32::try_from(claims.claims.len()).is_ok_and(|count| count >= limit) {
+        if limit > 0 && u32::try_from(claims.claims.len()).is_ok_and(|count| count >= limit) {
             self.full.get_or_create(&OnRoute { namespace: namespace.to_string(), route: route.to_string() }).inc();
         }
     }
@@ -202,7 +202,7 @@ impl Drop for Flying {
 /// What the store holds, and what this process did; the label `source` says which.
 #[utoipa::path(
     get, path = "/metrics", tag = "daemon",
-    responses((status = 200, description = "The metrics", body = String, content_type = "text/plain"), crate::http::problems::Common)
+    responses((status = 200, description = "The metrics", body = String, content_type = "application/openmetrics-text"), crate::http::problems::Common)
 )]
 pub(super) async fn metrics(State(app): State<App>) -> Response {
     // A store that does not answer must not keep what this process knows from being told.

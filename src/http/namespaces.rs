@@ -32,7 +32,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 ///
 /// All that the token may see.
 #[utoipa::path(
-    get, path = "/v1/namespaces", tag = "namespaces",
+    get, path = "/v1/namespaces", tag = "namespaces", operation_id = "list_namespaces",
     responses((status = 200, description = "By name", body = NamespaceList), Common)
 )]
 async fn list(app: axum::extract::State<App>, Anybody(caller): Anybody) -> Result<Json<NamespaceList>, Problem> {
@@ -43,7 +43,7 @@ async fn list(app: axum::extract::State<App>, Anybody(caller): Anybody) -> Resul
 
 /// Show a namespace
 #[utoipa::path(
-    get, path = "/v1/namespaces/{ns}", tag = "namespaces",
+    get, path = "/v1/namespaces/{ns}", tag = "namespaces", operation_id = "show_namespace",
     params(("ns" = String, Path, description = "The namespace")),
     responses((status = 200, description = "The settings in force", body = NamespaceForm), Common)
 )]
@@ -65,7 +65,7 @@ struct ApplyQuery {
 ///
 /// Settings are declared whole: one that is left out has its default. Workers take them over by themselves.
 #[utoipa::path(
-    put, path = "/v1/namespaces/{ns}", tag = "namespaces",
+    put, path = "/v1/namespaces/{ns}", tag = "namespaces", operation_id = "apply_namespace",
     params(("ns" = String, Path, description = "The namespace"), ApplyQuery),
     request_body = ApplyBody,
     responses(
@@ -101,7 +101,7 @@ struct ForgetQuery {
 ///
 /// With everything in it. One that is in use is left unless `force` is given.
 #[utoipa::path(
-    delete, path = "/v1/namespaces/{ns}", tag = "namespaces",
+    delete, path = "/v1/namespaces/{ns}", tag = "namespaces", operation_id = "delete_namespace",
     params(("ns" = String, Path, description = "The namespace"), ForgetQuery),
     responses(
         (status = 204, description = "It is deleted"),

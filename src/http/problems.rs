@@ -50,7 +50,9 @@ impl IntoResponses for Writing {
 fn responses(statuses: &[(u16, &str)]) -> BTreeMap<String, RefOr<Response>> {
     let response = |(status, description): &(u16, &str)| {
         let content = Content::new(Some(Ref::from_schema_name("Problem")));
-        let response = ResponseBuilder::new().description(*description).content("application/problem+json", content);
+        let response = ResponseBuilder::new().description(*description);
+        // That one is answered before anything is known of the request, without a body.
+        let response = if *status == 431 { response } else { response.content("application/problem+json", content) };
         (status.to_string(), response.build().into())
     };
     statuses.iter().map(response).collect()
