@@ -64,6 +64,8 @@ impl ServeArgs {
 /// Carries out `serve`.
 pub(super) async fn serve(args: ServeArgs, store: Option<String>) -> anyhow::Result<Exit> {
     let layers = args.layers(store);
+    // Before the first look at the file, so that no change falls between the two.
+    let changes = Changes::new(layers.clone()).context("SIGHUP cannot be listened to")?;
     let Loaded { config, warnings, file, .. } = match layers.load() {
         Ok(loaded) => loaded,
         Err(error) => return Ok(refuse(&error)),
@@ -71,7 +73,6 @@ pub(super) async fn serve(args: ServeArgs, store: Option<String>) -> anyhow::Res
     let set_log = log::start(&config.log.filter, config.log.format)?;
     warnings.iter().for_each(|warning| warn!("{warning}"));
     let mut signals = Signals::listen()?;
-    let changes = Changes::new(layers).context("SIGHUP cannot be listened to")?;
     let forewarn = tokio::select! {
         forewarn = open(&config) => forewarn?,
         () = signals.next() => return Ok(Exit::Done),

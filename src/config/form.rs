@@ -118,7 +118,7 @@ pub(super) struct LimitsForm {
     pub(super) request_timeout: SpanText,
     /// How long a client may take to send the head of a request, a duration; beyond it the connection is closed.
     pub(super) header_timeout: SpanText,
-    /// Connections at the same time; more wait until one ends.
+    /// Connections at the same time; one more is closed at once.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(super) max_connections: u32,
     /// Requests at the same time; one more is answered 429.

@@ -20,7 +20,7 @@ use axum_server::{
     accept::NoDelayAcceptor,
     tls_rustls::{RustlsAcceptor, RustlsConfig},
 };
-use tokio::{join, select, sync::watch};
+use tokio::{join, select, sync::watch, time::sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -138,7 +138,11 @@ impl Daemon {
             let (open, wait) = (handle.connection_count(), *stop_timeouts.borrow());
             info!(connections = open, "stopping: requests may take up to {} to finish", format_span(wait));
             app.stop();
-            handle.graceful_shutdown(Some(wait));
+            handle.graceful_shutdown(None);
+            sleep(wait).await;
+            let cut = handle.connection_count();
+            handle.shutdown();
+            cut
         };
         let serving = async {
             let served = serving.await;
@@ -147,18 +151,18 @@ impl Daemon {
         };
         let stopping = async {
             select! {
-                () = stopping => {}
-                () = ended.cancelled() => {}
+                cut = stopping => cut,
+                () = ended.cancelled() => 0,
             }
         };
         notify::ready();
-        let (served, (), ()) = join!(serving, agents, stopping);
+        let (served, (), cut) = join!(serving, agents, stopping);
         app.stop();
         if !app.settle(Duration::from_secs(5)).await {
             warn!("claims that nobody got could not be given back; they are handed out again when their leases end");
         }
         served?;
-        Ok(Ended { cut: handle.connection_count() })
+        Ok(Ended { cut })
     }
 }
 
