@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs what the tests need and what is missing: redis-server and redis-cli, python3 (a client that is not this
-# library), openssl (certificates for a server of the tests' own), and a Valkey server, the only one the tests can do without.
+# library), openssl (certificates for a server of the tests' own), a tester of APIs and a generator of clients (from PyPI, in a
+# directory of their own), and a Valkey server, the only one the tests can do without.
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -46,6 +47,24 @@ fi
 version=$(redis-server --version | sed 's/.*v=\([0-9]*\).*/\1/')
 if [ "$version" -lt 7 ]; then
     say "redis-server is too old; the tests need 7.0 or newer: $(redis-server --version)"
+    exit 1
+fi
+
+# What holds the HTTP API to its own document: in an environment of its own, made again when a version changes.
+python=.test-tools/python
+packages="schemathesis==4.32.5 openapi-python-client==0.29.1"
+fetch_python() {
+    rm -rf "$python" && mkdir -p .test-tools || return 1
+    if ! python3 -m venv "$python" >&2; then
+        rm -rf "$python"
+        install python3-venv && python3 -m venv "$python" >&2 || return 1
+    fi
+    # shellcheck disable=SC2086 -- one word for each package
+    "$python/bin/python" -m pip install -q --disable-pip-version-check $packages >&2 && echo "$packages" >"$python/made"
+}
+if [ "$(cat "$python/made" 2>/dev/null)" != "$packages" ] && ! fetch_python; then
+    rm -rf "$python"
+    say "cannot install $packages in $python; the tests of the API's document need them"
     exit 1
 fi
 
