@@ -1,7 +1,7 @@
 //! Deadlines: one by one under their ids, many in a batch, and lists of them.
 
 use axum::{Json, http::StatusCode};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -30,6 +30,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// What `track` is asked besides.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 struct TrackQuery {
     /// What is done with an id that is armed already: `upsert` moves it, `create` leaves it and answers 409, `extend_only` moves it
     /// only to a later expiry. Default: `upsert`.
@@ -39,6 +40,13 @@ struct TrackQuery {
     replaces: Option<String>,
     /// The same in base64 (RFC 4648, section 5), for an id that is not UTF-8.
     replaces_base64: Option<String>,
+    // Read with the path.
+    #[param(ignore)]
+    #[serde(rename = "id_base64", default)]
+    _id_base64: IgnoredAny,
+    #[param(ignore)]
+    #[serde(rename = "handle", default)]
+    _handle: IgnoredAny,
 }
 
 /// Track a deadline
@@ -175,6 +183,7 @@ async fn find(namespace: ToManage, PathHandle(handle): PathHandle) -> Result<Jso
 /// Which deadlines to list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 struct ListParams {
     /// Only what expires within this time from now, as in `10m`.
     within: Option<String>,

@@ -167,9 +167,13 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Asked<T> {
                 let cause = std::error::Error::source(&rejection).map(ToString::to_string);
                 let text = cause.unwrap_or_else(|| rejection.body_text());
                 let is_field = |field: &&str| field.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
-                let (field, problem) = match text.split_once(": ").filter(|(field, _)| is_field(field)) {
-                    Some(parts) => parts,
-                    None => ("query", text.as_str()),
+                let unknown = text
+                    .strip_prefix("unknown field `")
+                    .or_else(|| text.split_once(": unknown field `").map(|(_, it)| it));
+                let (field, problem) = match (unknown, text.split_once(": ").filter(|(field, _)| is_field(field))) {
+                    (Some(rest), _) => (rest.split('`').next().unwrap_or("query"), text.as_str()),
+                    (None, Some(parts)) => parts,
+                    (None, None) => ("query", text.as_str()),
                 };
                 Err(Invalid::new(field.to_owned(), format!("is not acceptable: {problem}")).into())
             }

@@ -55,6 +55,7 @@ async fn show(namespace: ToRead, Anybody(caller): Anybody) -> Result<Json<Namesp
 /// How settings are applied.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 struct ApplyQuery {
     /// Only say what it would do.
     #[serde(default)]
@@ -91,6 +92,7 @@ async fn apply(
 /// How a namespace is forgotten.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 struct ForgetQuery {
     /// Delete also what is armed, open or parked.
     #[serde(default)]
@@ -141,6 +143,7 @@ async fn stats(namespace: ToRead) -> Result<Json<Stats>, Problem> {
 /// What to look up.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 struct HistoryParams {
     /// Only what may concern this id.
     id: Option<String>,

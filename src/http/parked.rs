@@ -27,6 +27,7 @@ use crate::store::{Parked, ParkedQuery, Requeued, Shelf, StoreError};
 /// Which parked notices to list.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 struct ListParams {
     /// Only those of this route.
     route: Option<String>,

@@ -73,6 +73,10 @@ async fn what_conflicts_or_is_too_late_has_its_own_status() {
     daemon.put(&a, json!({"expires_at": 1_000_000_000_000_i64})).await.json(200);
     assert_eq!(daemon.post(&format!("{a}/renew"), json!({"ttl": "1h"})).await.problem(410)["code"], "expired");
     daemon.put(&format!("{a}?mode=replace"), json!({"ttl": "1h"})).await.problem(422);
+    // A word that is spelt wrongly must not do something else.
+    let problem = daemon.put(&format!("{a}?replace=b"), json!({"ttl": "1h"})).await.problem(422);
+    assert_eq!(problem["field"], "replace");
+    assert!(problem["detail"].as_str().unwrap().contains("replaces"), "{problem}");
     daemon.put(&format!("{a}?replaces=a"), json!({"ttl": "1h"})).await.problem(422);
     daemon.put(&format!("{a}?replaces=b&replaces_base64=Yg"), json!({"ttl": "1h"})).await.problem(422);
 }
@@ -156,7 +160,7 @@ async fn what_is_not_there_is_a_problem_too() {
     }
     let tokens = json!({"tokens": ["bm9uc2Vuc2U"]});
     assert_eq!(daemon.post(&format!("{claims}/ack"), tokens).await.problem(422)["field"], "token");
-    for query in ["limit=0", "limit=1001", "limit=x", "cursor=x", "within=soon"] {
+    for query in ["limti=1", "limit=0", "limit=1001", "limit=x", "cursor=x", "within=soon"] {
         let problem = daemon.get(&format!("{deadlines}?{query}")).await.problem(422);
         assert_eq!(problem["field"], query.split('=').next().unwrap(), "{problem}");
     }
