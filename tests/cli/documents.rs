@@ -68,7 +68,7 @@ fn the_documented_event_ids_are_those_of_the_documented_events() {
 
 /// Gives the documented rights, those of the lines that are wanted.
 fn grant(server: &Server, is_wanted: impl Fn(&str) -> bool) {
-    let text = document("docs/operations.md");
+    let text = document("docs/operating.md");
     let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("ACL SETUSER ") && is_wanted(line)).collect();
     assert!(!lines.is_empty(), "no such line");
     for line in lines {
