@@ -11,6 +11,8 @@ use std::{
 
 use crate::model::Invalid;
 use crate::store::redis::RedisStore;
+#[cfg(feature = "daemon")]
+use crate::store::remote::RemoteStore;
 use crate::store::sqlite::{SqliteOptions, SqliteStore};
 use crate::store::{Registered, Store, StoreError};
 
@@ -26,11 +28,11 @@ pub struct Forewarn {
 impl Forewarn {
     /// Opens the store at `url`: `redis://[user:password@]host[:port][/db][?prefix=fw]`, `rediss://…` or
     /// `redis+unix:///path` for one on a server; `sqlite:PATH` or `sqlite:///absolute/path` for one in a file, which is made
-    /// if it is missing.
+    /// if it is missing; `http://host:port` or `https://…` for that of a daemon that needs no token, with the feature `daemon`.
     ///
     /// # Errors
     /// [`StoreError::Invalid`] for a URL that cannot be understood, [`StoreError::Unavailable`] if nothing answers there,
-    /// [`StoreError::Unusable`] for a file that is no store.
+    /// [`StoreError::Unusable`] for a file that is no store, [`StoreError::Denied`] by a daemon that needs a token.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), forewarn::StoreError> {
@@ -45,12 +47,33 @@ impl Forewarn {
             Some("redis" | "rediss" | "redis+unix" | "unix") => {
                 Ok(Self::with_store(Arc::new(RedisStore::connect(url).await?)))
             }
+            #[cfg(feature = "daemon")]
+            Some("http" | "https") => Ok(Self::with_store(Arc::new(RemoteStore::connect(url, None).await?))),
             _ => Err(Invalid::new(
                 "store",
                 "has no known scheme; use sqlite:PATH, redis://host:port, rediss://host:port or redis+unix:///path",
             )
             .into()),
         }
+    }
+
+    /// Opens the store of the daemon at `url`, as in `https://forewarn.internal:7878`, through its HTTP API. `token` is one of those
+    /// that its configuration names; its scope decides what may be done: `read` looks, `write` works with deadlines and claims,
+    /// `admin` does the rest and is shown ids that are secrets. Copying a store is not for daemons.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for a URL or a token that cannot be sent, [`StoreError::Unavailable`] if nothing answers there,
+    /// [`StoreError::Denied`] if the daemon does not know the token, [`StoreError::Unexpected`] if something else answers there.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let token = std::env::var("FOREWARN_TOKEN").ok();
+    /// let forewarn = forewarn::Forewarn::connect_daemon("http://127.0.0.1:7878", token).await?;
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "daemon")]
+    pub async fn connect_daemon(url: &str, token: Option<String>) -> Result<Self, StoreError> {
+        Ok(Self::with_store(Arc::new(RemoteStore::connect(url, token).await?)))
     }
 
     /// Opens the store in the file at `path`; it and its directory are made if they are missing.

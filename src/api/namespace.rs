@@ -29,17 +29,17 @@ pub struct NamespaceForm {
     pub routes: Vec<Route>,
     /// What is paused for the whole namespace.
     pub paused: Paused,
-    /// The key of its handles, in hex; for callers of scope `admin` alone.
+    /// The key of its handles, in hex; for callers who are given ids, of scope `write` or `admin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id_key: Option<String>,
 }
 
 impl NamespaceForm {
-    /// The form of what is in force; `is_admin`: for whoever may see ids that are secrets.
-    pub fn new(namespace: &Name, configured: &Configured, is_admin: bool) -> Self {
+    /// The form of what is in force; `with_key`: for whoever is given ids, be they secrets or not.
+    pub fn new(namespace: &Name, configured: &Configured, with_key: bool) -> Self {
         let Configured { version, settings, routes, paused, id_key } = configured;
         Self {
-            id_key: id_key.as_ref().filter(|_| is_admin).map(IdKey::to_hex),
+            id_key: id_key.as_ref().filter(|_| with_key).map(IdKey::to_hex),
             namespace: namespace.to_string(),
             version: version.clone(),
             settings: settings.into(),
@@ -62,6 +62,9 @@ pub struct ApplyBody {
     pub routes: Vec<Route>,
     /// Names of routes to remove; their open cleanups are settled as dropped.
     pub drop_routes: Vec<String>,
+    /// The key of handles of a namespace that has none yet, in hex. Default: one is made. One that is there is never replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id_key: Option<String>,
 }
 
 impl ApplyBody {
@@ -76,19 +79,20 @@ impl ApplyBody {
             first_start: self.first_start,
             routes: self.routes,
             drop_routes: self.drop_routes.into_iter().map(drop).collect::<Result<_, _>>()?,
-            ..Change::default()
+            id_key: self.id_key.as_deref().map(IdKey::from_hex).transpose()?,
         })
     }
 }
 
 impl From<&Change> for ApplyBody {
     fn from(change: &Change) -> Self {
-        let Change { settings, first_start, routes, drop_routes, .. } = change;
+        let Change { settings, first_start, routes, drop_routes, id_key } = change;
         Self {
             settings: settings.as_ref().map(SettingsForm::from),
             first_start: *first_start,
             routes: routes.clone(),
             drop_routes: drop_routes.iter().map(ToString::to_string).collect(),
+            id_key: id_key.as_ref().map(IdKey::to_hex),
         }
     }
 }

@@ -25,6 +25,9 @@ pub struct Problem {
     /// The field that is wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
+    /// The route that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<String>,
     /// When the same request may be made again: also in `Retry-After`, there in whole seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
@@ -114,6 +117,7 @@ impl Problem {
             code,
             detail: detail.into(),
             field: None,
+            route: None,
             retry_after_ms: None,
         }
     }
@@ -148,7 +152,7 @@ impl From<StoreError> for Problem {
                 let detail = format!(
                     "namespace \"{namespace}\" has no route \"{route}\"; GET /v1/namespaces/{namespace} tells which it has"
                 );
-                return Self::new(Code::UnknownRoute, detail);
+                return Self { route: Some(route.to_string()), ..Self::new(Code::UnknownRoute, detail) };
             }
             // Where the store is stands in the log: it is no business of whoever calls.
             StoreError::Unavailable { .. } => {

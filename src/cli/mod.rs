@@ -1,6 +1,6 @@
 //! The command line: arguments in, library calls, one readable answer out.
 //!
-//! Uses the public library only. stdout is data, stderr is talk. Owns what all commands share: the store's URL, the
+//! Uses the public library only. stdout is data, stderr is talk. Owns what all commands share: the
 //! log, the runtime and the end of the process. Never prints a store URL: it may hold a password.
 
 mod apply;
@@ -40,6 +40,7 @@ use clap_complete::Shell;
 use forewarn::store::Shelf;
 
 use exit::Exit;
+use place::{Flags, PlaceArgs};
 
 /// Warns before something expires and cleans up after it has
 ///
@@ -47,7 +48,7 @@ use exit::Exit;
 /// to stdout, talk and logs to stderr. Exit status: 0 done, 1 failed, 2 wrong usage or configuration.
 ///
 /// Other users of this machine can see the arguments of a running command: a store URL with a password belongs into
-/// FOREWARN_STORE. No output, log or error of forewarn shows the password. SSL_CERT_FILE names the certificates of a
+/// FOREWARN_STORE, a daemon's token into FOREWARN_TOKEN. No output, log or error of forewarn shows either. SSL_CERT_FILE names the certificates of a
 /// private CA for rediss:// URLs, FOREWARN_LOG a log filter such as debug.
 #[derive(Debug, Parser)]
 #[command(
@@ -58,22 +59,8 @@ use exit::Exit;
 Begin with: forewarn demo"
 )]
 struct Cli {
-    /// The store's URL; with a password rather in FOREWARN_STORE
-    ///
-    /// sqlite:PATH for a file, redis://host[:port][/db] for a server, rediss://… with TLS, redis+unix:///path. Default: the file forewarn/forewarn.db in $XDG_DATA_HOME, or in
-    /// ~/.local/share; for demo a temporary file.
-    #[arg(
-        long,
-        global = true,
-        display_order = 100,
-        value_name = "URL",
-        env = "FOREWARN_STORE",
-        hide_env_values = true
-    )]
-    store: Option<String>,
-    /// Whether the store was given as a flag, and not by the environment.
-    #[arg(skip)]
-    store_is_flag: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -153,7 +140,8 @@ fn parse() -> Result<Cli, clap::Error> {
     let command = [Shelf::Dead, Shelf::Review].into_iter().fold(Cli::command(), parked::with_usage);
     let matches = command.try_get_matches()?;
     let mut cli = Cli::from_arg_matches(&matches)?;
-    cli.store_is_flag = matches.value_source("store") == Some(ValueSource::CommandLine);
+    let is_flag = |id| matches.value_source(id) == Some(ValueSource::CommandLine);
+    cli.place.flags = Flags { store: is_flag("store"), server: is_flag("server") };
     Ok(cli)
 }
 
@@ -174,21 +162,18 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         output::print(String::from_utf8(script)?.trim_end())?;
         return Ok(Exit::Done);
     }
-    if let Command::Store(command) = cli.command {
-        return store::run(command).await;
-    }
-    if let Command::Config(command) = cli.command {
-        return config::run(command, cli.store.filter(|_| cli.store_is_flag)).await;
-    }
-    if let Command::Serve(args) = cli.command {
-        return serve::serve(args, cli.store.filter(|_| cli.store_is_flag)).await;
-    }
-    let url = cli.store.filter(|url| !url.is_empty());
-    if let Command::Demo(_) = cli.command {
-        return demo::demo(url.as_deref()).await;
-    }
-    let forewarn = place::open(url.as_deref()).await?;
-    match cli.command {
+    let command = match cli.command {
+        Command::Store(command) => {
+            cli.place.into_store_flag("store copy")?;
+            return store::run(command).await;
+        }
+        Command::Config(command) => return config::run(command, cli.place.into_store_flag("config")?).await,
+        Command::Serve(args) => return serve::serve(args, cli.place.into_store_flag("serve")?).await,
+        Command::Demo(_) => return demo::demo(cli.place.into_place()?.into_store("demo")?.as_deref()).await,
+        command => command,
+    };
+    let forewarn = cli.place.into_place()?.open().await?;
+    match command {
         Command::Work(args) => work::work(&forewarn, args).await,
         Command::Namespace(command) => namespace::run(&forewarn, command).await,
         Command::Track(args) => deadline::track(&forewarn, args).await,

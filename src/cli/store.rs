@@ -21,6 +21,7 @@ use super::{
     args,
     exit::{Exit, Usage},
     output::{paused_text, print, say, table},
+    place::check_store,
 };
 
 /// Work on whole stores
@@ -71,6 +72,8 @@ pub(super) async fn run(command: StoreCommand) -> anyhow::Result<Exit> {
 
 async fn copy(args: CopyArgs) -> anyhow::Result<Exit> {
     let (from, to) = (url_of("FROM", &args.from)?, url_of("TO", &args.to)?);
+    check_store(&from)?;
+    check_store(&to)?;
     check_file(&from)?;
     let (from, to) = (Forewarn::connect(&from).await?, Forewarn::connect(&to).await?);
     let mut namespaces = args.namespaces;

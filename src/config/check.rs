@@ -89,6 +89,10 @@ impl Check<'_> {
             let url = with_password(url.unwrap_or_default(), &password);
             return self.noted(KEY, url).map(StorePlace::Url);
         }
+        if url.is_some_and(|url| url.starts_with("http://") || url.starts_with("https://")) {
+            let problem = "is the URL of a daemon; give that of the store, which begins with sqlite:, redis://, rediss:// or redis+unix://";
+            return self.noted(&["store"], Err(problem));
+        }
         if let Some(url) = url {
             return Some(StorePlace::Url(url.to_owned()));
         }

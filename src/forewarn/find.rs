@@ -14,9 +14,16 @@ impl Namespace {
     /// How ids are to be shown to people and logs: by their handles, if the settings say `sensitive_ids`.
     ///
     /// # Errors
-    /// [`StoreError::Unconfigured`] if there are no settings.
+    /// [`StoreError::Unconfigured`] if there are no settings, [`StoreError::Denied`] by a daemon that keeps the key of handles from
+    /// the caller.
     pub async fn id_mask(&self) -> Result<IdMask, StoreError> {
-        Ok(self.configured().await?.id_mask())
+        let configured = self.configured().await?;
+        if configured.settings.sensitive_ids && configured.id_key.is_none() {
+            let source = "the ids of this namespace are secrets, and the key of their handles is not given; through a daemon it needs \
+                          a token of scope write or admin";
+            return Err(StoreError::Denied { address: self.store().place(), source: source.into() });
+        }
+        Ok(configured.id_mask())
     }
 
     /// The id behind a handle, if it is armed, parked, or has an open cleanup.

@@ -112,6 +112,11 @@ impl Caller {
         if self.is_admin() { Ok(IdMask::none()) } else { namespace.id_mask().await }
     }
 
+    /// Whether it is given ids whole, at the latest by a claim.
+    pub(super) fn is_given_ids(&self) -> bool {
+        self.scope >= Scope::Write
+    }
+
     /// Whether it is shown ids that are secrets.
     pub(super) fn is_admin(&self) -> bool {
         self.scope == Scope::Admin

@@ -49,7 +49,7 @@ async fn list(app: axum::extract::State<App>, Anybody(caller): Anybody) -> Resul
 )]
 async fn show(namespace: ToRead, Anybody(caller): Anybody) -> Result<Json<NamespaceForm>, Problem> {
     let configured = namespace.configured().await?;
-    Ok(Json(NamespaceForm::new(&namespace.name, &configured, caller.is_admin())))
+    Ok(Json(NamespaceForm::new(&namespace.name, &configured, caller.is_given_ids())))
 }
 
 /// How settings are applied.

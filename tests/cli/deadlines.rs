@@ -192,7 +192,7 @@ fn show_tells_of_pauses_and_of_quarantine() {
 
     let place = Place::new(&["--key", "session:*"]);
     let key = format!("{{fw:{}:0}}:exp", place.namespace);
-    redis::cmd("ZADD").arg(key).arg(1_796_083_200_000_i64).arg("s").exec(&mut connection).unwrap();
+    redis::cmd("ZADD").arg(key).arg(4_102_444_800_000_i64).arg("s").exec(&mut connection).unwrap();
     redis::cmd("ZADD").arg(format!("{{fw:{}:0}}:exp", place.namespace)).arg(0).arg("t").exec(&mut connection).unwrap();
     let _work = place.start(&["work", "NS"]);
     place.wait_for_stats("the quarantine", |stats| stats["quarantined"] == 1);

@@ -16,6 +16,7 @@ mod namespaces;
 mod process;
 mod secrets;
 mod sensitive;
+mod server;
 mod shelves;
 mod tls;
 mod work;

@@ -16,7 +16,10 @@ use crate::harness::{Kind, PATIENCE, Server, namespace};
 /// The binary with nothing of the tester's own environment in its way, and no store.
 pub(crate) fn bare() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_forewarn"));
-    command.env_remove("FOREWARN_STORE").env_remove("FOREWARN_LOG").stdin(Stdio::null());
+    for name in ["STORE", "SERVER", "TOKEN", "CONFIG", "LOG"] {
+        command.env_remove(format!("FOREWARN_{name}"));
+    }
+    command.stdin(Stdio::null());
     // Nor the tester's own store: what would use it fails.
     command.env_remove("XDG_DATA_HOME").env("HOME", "/nonexistent");
     command

@@ -83,9 +83,8 @@ async fn lease_of(namespace: &ToWrite, lease: Option<Span>) -> Result<Duration, 
         Some(lease) => lease.read("lease")?,
         None => namespace.configured().await?.settings.lease,
     };
-    // Shorter ones would be over before their claim arrives.
-    if lease < Duration::from_millis(100) || lease > Duration::from_secs(86_400) {
-        return Err(Invalid::new("lease", "is out of range; give 100ms to 24h").into());
+    if lease < Duration::from_millis(1) || lease > Duration::from_secs(86_400) {
+        return Err(Invalid::new("lease", "is out of range; give 1ms to 24h").into());
     }
     Ok(lease)
 }

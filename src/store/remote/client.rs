@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use reqwest::{Client, Method, Response, StatusCode, Url, header};
+use reqwest::{Client, Method, Response, StatusCode, Url, header, header::HeaderValue};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::api::{Code, Problem};
@@ -14,7 +14,8 @@ use crate::store::StoreError;
 pub(super) struct Daemon {
     http: Client,
     base: Url,
-    token: Option<String>,
+    /// The header that carries the token; no log shows it.
+    authorization: Option<HeaderValue>,
 }
 
 /// What a call is about, for errors that name it.
@@ -34,6 +35,9 @@ impl Daemon {
     /// The longest time a call may take; the daemon's own time-outs are shorter.
     const TIMEOUT: Duration = Duration::from_secs(20);
 
+    /// How long a stream may be silent: three of the daemon's heartbeats.
+    const SILENCE: Duration = Duration::from_secs(30);
+
     /// A client of the daemon at `url`.
     pub(super) fn new(url: &str, token: Option<String>) -> Result<Self, StoreError> {
         let wrong = |problem: &str| Invalid::new("server", format!("{problem}; give it as in http://127.0.0.1:7878"));
@@ -51,9 +55,10 @@ impl Daemon {
         base.set_path(&path);
         // The same provider as everywhere; that somebody else was quicker is no harm.
         drop(rustls::crypto::ring::default_provider().install_default());
-        let http = Client::builder().timeout(Self::TIMEOUT).connect_timeout(Duration::from_secs(5)).build();
+        let http = Client::builder().timeout(Self::TIMEOUT).read_timeout(Self::SILENCE);
+        let http = http.connect_timeout(Duration::from_secs(5)).build();
         let http = http.map_err(|e| Invalid::new("server", format!("cannot be spoken to: {e}")))?;
-        Ok(Self { http, base, token })
+        Ok(Self { http, base, authorization: token.map(authorization).transpose()? })
     }
 
     /// Where it is.
@@ -73,8 +78,8 @@ impl Daemon {
     /// A request; nothing is sent yet.
     pub(super) fn request(&self, method: Method, url: Url) -> reqwest::RequestBuilder {
         let request = self.http.request(method, url);
-        match &self.token {
-            Some(token) => request.header(header::AUTHORIZATION, format!("Bearer {token}")),
+        match &self.authorization {
+            Some(authorization) => request.header(header::AUTHORIZATION, authorization),
             None => request,
         }
     }
@@ -87,7 +92,7 @@ impl Daemon {
 
     /// Reads what may not be there.
     pub(super) async fn find<T: DeserializeOwned>(&self, url: Url, about: About<'_>) -> Result<Option<T>, StoreError> {
-        let response = self.request(Method::GET, url).send().await.map_err(|error| self.unavailable(error))?;
+        let response = self.request(Method::GET, url).send().await.map_err(|error| self.unreachable(error))?;
         if response.status().is_success() {
             return self.read(response).await.map(Some);
         }
@@ -116,7 +121,7 @@ impl Daemon {
         request: reqwest::RequestBuilder,
         about: About<'_>,
     ) -> Result<Response, StoreError> {
-        let response = request.send().await.map_err(|error| self.unavailable(error))?;
+        let response = request.send().await.map_err(|error| self.unreachable(error))?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -125,7 +130,7 @@ impl Daemon {
     }
 
     async fn read<T: DeserializeOwned>(&self, response: Response) -> Result<T, StoreError> {
-        let bytes = response.bytes().await.map_err(|error| self.unavailable(error))?;
+        let bytes = response.bytes().await.map_err(|error| self.unreachable(error))?;
         serde_json::from_slice(&bytes).map_err(|error| self.odd(format!("its answer is not understood: {error}")))
     }
 
@@ -141,8 +146,9 @@ impl Daemon {
     }
 
     fn error(&self, problem: Problem, about: About<'_>) -> StoreError {
-        let Problem { code, detail, field, .. } = problem;
-        match (code, about.namespace, about.route) {
+        let Problem { code, detail, field, route, .. } = problem;
+        let route = route.and_then(|route| Name::new("route", route).ok()).or_else(|| about.route.cloned());
+        match (code, about.namespace, route) {
             (Code::Invalid, ..) => {
                 let field = field.unwrap_or_else(|| "request".to_owned());
                 let rest = detail.strip_prefix(&field).map(|rest| rest.trim_start().to_owned());
@@ -150,11 +156,14 @@ impl Daemon {
             }
             (Code::UnknownNamespace, Some(namespace), _) => StoreError::Unconfigured { namespace: namespace.clone() },
             (Code::UnknownRoute, Some(namespace), Some(route)) => {
-                StoreError::NoRoute { namespace: namespace.clone(), route: route.clone() }
+                StoreError::NoRoute { namespace: namespace.clone(), route }
             }
+            (Code::TooLarge, ..) => Invalid::new("request", format!("is too large for the daemon: {detail}")).into(),
             (Code::KeyBacked, Some(namespace), _) => StoreError::KeyBacked { namespace: namespace.clone() },
             (Code::Conflict, Some(namespace), _) => {
-                StoreError::Conflict { namespace: namespace.clone(), reason: detail }
+                let said = format!("settings of namespace \"{namespace}\" were not applied: ");
+                let reason = detail.strip_prefix(&said).map(str::to_owned).unwrap_or(detail);
+                StoreError::Conflict { namespace: namespace.clone(), reason }
             }
             (Code::StoreFull, ..) => StoreError::Full { address: self.address() },
             (Code::Unauthenticated | Code::Forbidden, ..) => {
@@ -169,10 +178,22 @@ impl Daemon {
         StoreError::Unavailable { address: self.address(), source: source.into() }
     }
 
+    /// Without the URL: ids stand in it, which may be secrets.
+    fn unreachable(&self, error: reqwest::Error) -> StoreError {
+        self.unavailable(error.without_url())
+    }
+
     /// The error for an answer that makes no sense.
     pub(super) fn odd(&self, problem: impl Into<String>) -> StoreError {
         StoreError::Unexpected { address: self.address(), problem: problem.into() }
     }
+}
+
+fn authorization(token: String) -> Result<HeaderValue, Invalid> {
+    let value = HeaderValue::try_from(format!("Bearer {}", token.trim()));
+    let mut value = value.map_err(|_| Invalid::new("token", "holds characters that no token has; give it as it is"))?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 /// Without the token.

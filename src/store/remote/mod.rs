@@ -4,20 +4,19 @@
 //! refused with where to do it.
 
 mod client;
+mod parked;
 mod settle;
+mod watch;
 
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use futures::{StreamExt as _, stream::BoxStream};
 use reqwest::Method;
 use serde::Deserialize;
-use sse_stream::{Sse, SseStream};
 
 use crate::api::{
     Action, Answer, Answers, AppliedForm, ApplyBody, BatchBody, BatchEntry, DeadlineForm, DeadlinePage, HistoryForm,
-    HistoryPage, IdForm, ModeForm, NamespaceForm, NamespaceList, NoticeEvent, ParkedAction, ParkedAnswers, ParkedBatch,
-    ParkedName, ParkedPageForm, ParkedWord, PauseBody, ResumeBody, read_id, read_instant,
+    HistoryPage, IdForm, ModeForm, NamespaceForm, NamespaceList, PauseBody, ResumeBody, read_id, read_instant,
 };
 use crate::model::{Handle, Id, IdKey, Invalid, LeadTime, Mode, Name, Pause, Renew, Settings, Track, span_ms};
 use crate::store::copy::{Bookmark, CopyMark, Exported, Row};
@@ -81,7 +80,7 @@ impl RemoteStore {
     ) -> Result<Vec<Answer>, StoreError> {
         let mut results = Vec::with_capacity(entries.len());
         let url = self.url(namespace, &["deadlines"]);
-        for entries in entries.chunks(crate::api::MAX_BATCH) {
+        for entries in bodies(&entries) {
             let body = BatchBody { action, mode, entries: entries.to_vec() };
             let Answers { results: told } = self.daemon.ask(Method::POST, url.clone(), &body, namespace.into()).await?;
             if told.len() != entries.len() {
@@ -96,38 +95,6 @@ impl RemoteStore {
         let NamespaceForm { version, settings, routes, paused, id_key, .. } = form;
         let id_key = id_key.as_deref().map(IdKey::from_hex).transpose()?;
         Ok(Configured { version, settings: Settings::try_from(settings)?, routes, paused, id_key })
-    }
-
-    async fn on_shelf(
-        &self,
-        namespace: &Name,
-        shelf: Shelf,
-        action: ParkedAction,
-        parked: &[Parked],
-    ) -> Result<Vec<ParkedWord>, StoreError> {
-        let mut words = Vec::with_capacity(parked.len());
-        for parked in parked.chunks(crate::api::MAX_BATCH) {
-            let name = |one: &Parked| ParkedName { event_id: one.event_id().to_string(), route: one.route.to_string() };
-            let body = ParkedBatch { action, entries: parked.iter().map(name).collect() };
-            let url = self.url(namespace, &[shelf_part(shelf)]);
-            let ParkedAnswers { results } = self.daemon.ask(Method::POST, url, &body, namespace.into()).await?;
-            if results.len() != parked.len() {
-                return Err(self.daemon.odd("it answered another number of notices"));
-            }
-            words.extend(results.into_iter().map(|answer| answer.result));
-        }
-        Ok(words)
-    }
-
-    /// Server-sent events of a namespace, until the connection is lost.
-    async fn events(&self, namespace: &Name, what: &str) -> Result<BoxStream<'static, Sse>, StoreError> {
-        let request = self.daemon.request(Method::GET, self.url(namespace, &[what]));
-        // It lasts as long as it is listened to; heartbeats come more often than this.
-        let request = request.timeout(Duration::MAX);
-        let response = self.daemon.send(request, namespace.into()).await?;
-        let events = SseStream::from_bytes_stream(response.bytes_stream());
-        let events = events.take_while(|event| std::future::ready(event.is_ok()));
-        Ok(events.filter_map(|event| std::future::ready(event.ok())).boxed())
     }
 
     /// Reads the id of an entry, which is a secret where its handle stands.
@@ -146,12 +113,26 @@ impl RemoteStore {
     }
 }
 
-fn shelf_part(shelf: Shelf) -> &'static str {
-    match shelf {
-        Shelf::Dead => "dead",
-        Shelf::Review => "reviews",
+/// Batches that a daemon takes in one body.
+fn bodies(entries: &[BatchEntry]) -> Vec<&[BatchEntry]> {
+    let size = |entry: &BatchEntry| {
+        let json = entry.payload.as_ref().map_or(0, |json| json.get().len());
+        json + entry.payload_base64.as_ref().map_or(0, String::len)
+    };
+    let (mut bodies, mut from, mut bytes) = (Vec::new(), 0, 0);
+    for (at, entry) in entries.iter().enumerate() {
+        bytes += size(entry);
+        if at > from && (at - from >= crate::api::MAX_BATCH || bytes > MAX_PAYLOADS) {
+            bodies.push(&entries[from..at]);
+            (from, bytes) = (at, size(entry));
+        }
     }
+    bodies.extend((from < entries.len()).then(|| &entries[from..]));
+    bodies
 }
+
+/// The most payload of one body; a daemon takes 4 MiB unless it is told otherwise, and ids need their place, too.
+const MAX_PAYLOADS: usize = 1024 * 1024;
 
 fn optional<T>(answer: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
     match answer {
@@ -330,44 +311,15 @@ impl Store for RemoteStore {
     }
 
     async fn parked(&self, namespace: &Name, shelf: Shelf, query: &ParkedQuery) -> Result<ParkedPage, StoreError> {
-        let ParkedQuery { event_id, route, id, offset, limit } = query;
-        let mut url = self.url(namespace, &[shelf_part(shelf)]);
-        let limit = if *limit == 0 { 100 } else { *limit };
-        {
-            let mut pairs = url.query_pairs_mut();
-            pairs.append_pair("offset", &offset.to_string()).append_pair("limit", &limit.min(1000).to_string());
-            let given = [
-                ("event_id", event_id.map(|id| id.to_string())),
-                ("route", route.as_ref().map(ToString::to_string)),
-                ("id_base64", id.as_ref().map(Id::to_base64)),
-            ];
-            for (name, value) in given {
-                value.map(|value| pairs.append_pair(name, &value));
-            }
-        }
-        let ParkedPageForm { entries, total } = self.daemon.get(url, namespace.into()).await?;
-        let entries = entries.into_iter().map(|form| {
-            let id = self.read_id(form.id.as_deref(), form.id_base64.as_deref(), form.handle.as_deref())?;
-            Ok(form.read(namespace, id, Vec::new())?)
-        });
-        Ok(ParkedPage { entries: entries.collect::<Result<_, StoreError>>()?, total })
+        self.parked_pages(namespace, shelf, query.clone()).await
     }
 
     async fn requeue(&self, namespace: &Name, shelf: Shelf, keys: &[Parked]) -> Result<Vec<Requeued>, StoreError> {
-        let words = self.on_shelf(namespace, shelf, ParkedAction::Requeue, keys).await?;
-        let requeued = |word| match word {
-            ParkedWord::Requeued => Ok(Requeued::Requeued),
-            ParkedWord::Superseded => Ok(Requeued::Superseded),
-            ParkedWord::NoRoute => Ok(Requeued::NoRoute),
-            ParkedWord::Unknown => Ok(Requeued::Unknown),
-            ParkedWord::Dropped => Err(self.daemon.odd("it has dropped what was to be requeued")),
-        };
-        words.into_iter().map(requeued).collect()
+        self.requeue_each(namespace, shelf, keys).await
     }
 
     async fn discard(&self, namespace: &Name, shelf: Shelf, keys: &[Parked]) -> Result<Vec<bool>, StoreError> {
-        let words = self.on_shelf(namespace, shelf, ParkedAction::Drop, keys).await?;
-        Ok(words.into_iter().map(|word| word == ParkedWord::Dropped).collect())
+        self.discard_each(namespace, shelf, keys).await
     }
 
     async fn stats(&self, namespace: &Name) -> Result<Stats, StoreError> {
@@ -417,33 +369,10 @@ impl Store for RemoteStore {
     }
 
     async fn wakeups(&self, namespace: &Name) -> Result<Wakeups, StoreError> {
-        let events = self.events(namespace, "wakeups").await?;
-        Ok(events.filter_map(|event| async move { event.data?.trim().parse().ok() }).boxed())
+        self.hear_wakeups(namespace).await
     }
 
     async fn feed(&self, namespace: &Name) -> Result<Feed, StoreError> {
-        let (events, namespace, address) = (self.events(namespace, "notices").await?, namespace.clone(), self.place());
-        // A gap ends the feed: whoever calls again knows that something may be missing.
-        let events = events.take_while(|event| std::future::ready(event.event.as_deref() != Some("gap")));
-        let handed = move |event: Sse| {
-            let odd = |problem: String| Err(StoreError::Unexpected { address: address.clone(), problem });
-            let handed = match event.event.as_deref() {
-                Some("reminder" | "cleanup") => {
-                    match serde_json::from_str::<NoticeEvent>(&event.data.unwrap_or_default()) {
-                        Ok(event) => match event.read(&namespace) {
-                            Ok(Some(handed)) => Some(Ok(handed)),
-                            Ok(None) => {
-                                Some(odd("its ids are secrets; a token of scope admin is shown them".to_owned()))
-                            }
-                            Err(invalid) => Some(odd(invalid.to_string())),
-                        },
-                        Err(error) => Some(odd(error.to_string())),
-                    }
-                }
-                _ => None,
-            };
-            std::future::ready(handed)
-        };
-        Ok(events.filter_map(handed).boxed())
+        self.hear_hand_outs(namespace).await
     }
 }
