@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::api::text::{Instant, Span, WrittenId, id_from_base64, read_id, read_payload, write_id, write_payload};
+use crate::api::text::{
+    Instant, Span, WrittenId, id_from_base64, read_id, read_payload, write_id, write_payload_exactly,
+};
 use crate::model::{ExpiresAt, Id, IdMask, Invalid, Mode, Renew, Track, format_instant, span_ms};
 use crate::store::Listed;
 
@@ -181,7 +183,7 @@ impl BatchEntry {
 
     /// The entry that tracks this.
     pub fn track(track: &Track) -> Self {
-        let (payload, payload_base64) = write_payload(track.payload.as_deref());
+        let (payload, payload_base64) = write_payload_exactly(track.payload.as_deref());
         let expires_at = Some(Instant::Millis(track.expires_at.as_millis()));
         Self { expires_at, payload, payload_base64, ..Self::of(&track.id) }
     }

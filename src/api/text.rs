@@ -18,6 +18,7 @@ const LENIENT: GeneralPurposeConfig =
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
 const URL: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, LENIENT);
 const PLAIN: GeneralPurpose = GeneralPurpose::new(&STANDARD, LENIENT);
+const PADDED: GeneralPurpose = base64::engine::general_purpose::STANDARD;
 
 /// Reads base64 of either alphabet, with or without padding.
 fn bytes(field: &'static str, text: &str) -> Result<Vec<u8>, Invalid> {
@@ -87,12 +88,22 @@ pub(crate) fn read_payload(json: Option<&RawValue>, base64: Option<&str>) -> Res
     }
 }
 
-/// A payload as it is written: `payload` if it is JSON, else `payload_base64`; neither if there is none.
+/// A payload as it is written: `payload` if it is JSON, else `payload_base64`; neither if there is none. A `null` goes as base64:
+/// as JSON it would mean that there is none.
 pub(super) fn write_payload(payload: Option<&[u8]>) -> (Option<Box<RawValue>>, Option<String>) {
-    match payload.map(|bytes| PayloadJson::from(Some(bytes))) {
-        Some(PayloadJson::Json(json)) => (Some(json), None),
-        Some(PayloadJson::Base64(text)) => (None, Some(text)),
+    match payload.map(|bytes| (bytes, PayloadJson::from(Some(bytes)))) {
+        Some((bytes, PayloadJson::Json(json))) if json.get() == "null" => (None, Some(PADDED.encode(bytes))),
+        Some((_, PayloadJson::Json(json))) => (Some(json), None),
+        Some((_, PayloadJson::Base64(text))) => (None, Some(text)),
         None => (None, None),
+    }
+}
+
+/// A payload as it is sent to be stored: with all its blanks.
+pub(super) fn write_payload_exactly(payload: Option<&[u8]>) -> (Option<Box<RawValue>>, Option<String>) {
+    match (write_payload(payload), payload) {
+        ((Some(json), None), Some(bytes)) if json.get().as_bytes() != bytes => (None, Some(PADDED.encode(bytes))),
+        (written, _) => written,
     }
 }
 

@@ -145,9 +145,9 @@ fn every_id_goes_through_a_daemon_as_it_is() {
                 words.iter().map(|&word| if word == "ID" { OsString::from_vec(id.clone()) } else { word.into() });
             twins.alike(&words.collect::<Vec<_>>())
         };
-        with(&["track", "NS", "--at", AT, "--payload", r#"{"z": 1.0,  "a":2}"#, "--json", "--", "ID"]).done();
+        with(&["track", "NS", "--at", AT, "--payload", r#"{"z":1.0,"a":2}"#, "--json", "--", "ID"]).done();
         let shown = with(&["show", "NS", "--", "ID"]).done();
-        assert!(shown.out.contains(r#"{"z": 1.0,  "a":2}"#), "{shown:?}");
+        assert!(shown.out.contains(r#"{"z":1.0,"a":2}"#), "{shown:?}");
         with(&["show", "NS", "--json", "--", "ID"]).done();
         with(&["renew", "NS", "--at-ms", "4102444800001", "--", "ID"]).done();
         with(&["list", "NS", "--json"]).done();

@@ -1,23 +1,23 @@
 //! Tokens, versions and notices that must not be mistaken for one another.
 
 use forewarn::model::{ExpiresAt, OnRearm, Renew, Route};
-use forewarn::store::{Change, Checked, Claim, Renewed, Settled, Token, Verdict};
+use forewarn::store::{Change, Checked, Claim, Renewed, Settled, Verdict};
 
-use crate::ground::{bare_grounds, grounds};
+use crate::ground::{beneath, forged, grounds};
 use crate::operation::START;
 use crate::scene::{LEASE, MINUTE, Scene, failing, id, reminding, route, words};
 
 #[tokio::test]
 async fn a_token_that_names_no_claim_settles_nothing() {
-    for ground in bare_grounds() {
+    for ground in grounds() {
         let scene = Scene::open(ground, reminding(&[])).await;
         scene.track("a", 0).await;
         let claims = scene.claim().await;
         assert_eq!(scene.release(&claims).await, [Settled::Settled]);
         // Handed out once and held by nobody: 1 * 64 + 0.
-        let text = String::from_utf8(claims[0].token.as_bytes().to_vec()).unwrap();
+        let text = String::from_utf8(beneath(&claims[0].token)).unwrap();
         let (_, notice) = text.split_once(':').unwrap();
-        let forged = [Token::from_bytes(format!("64:{notice}"))];
+        let forged = [forged(&claims[0].token, format!("64:{notice}"))];
         let (name, main) = (&scene.name, &route("main"));
         assert_eq!(scene.store.ack(name, main, &forged).await.unwrap(), [Settled::Stale]);
         assert_eq!(scene.store.extend(name, main, &forged, LEASE).await.unwrap(), [Settled::Stale]);
@@ -42,10 +42,10 @@ async fn each_of_many_claims_in_a_row_has_a_token_that_settles_it() {
 
 #[tokio::test]
 async fn a_claim_that_lapsed_is_told_from_the_next_though_their_numbers_meet_again() {
-    for ground in bare_grounds() {
+    for ground in grounds() {
         let scene = Scene::open(ground, reminding(&[])).await;
         let number = |claim: &Claim| {
-            let text = String::from_utf8(claim.token.as_bytes().to_vec()).unwrap();
+            let text = String::from_utf8(beneath(&claim.token)).unwrap();
             text.split_once(':').unwrap().0.parse::<u16>().unwrap() % 64
         };
         scene.track("a", 0).await;

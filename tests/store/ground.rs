@@ -21,6 +21,7 @@ use redis::aio::MultiplexedConnection;
 use crate::harness::{Kind, Server, servers};
 use crate::snapshot::Snapshot;
 
+pub(crate) use daemon::{beneath, forged};
 pub(crate) use server::key;
 
 /// A store to play on.
@@ -38,11 +39,6 @@ pub(crate) enum Ground<'a> {
 pub(crate) fn grounds() -> Vec<Ground<'static>> {
     let beneath = Server::shared(Kind::Redis);
     servers().into_iter().map(Ground::from).chain([Ground::File, Ground::Daemon(beneath)]).collect()
-}
-
-/// Those that a test can take apart: behind a daemon tokens are the daemon's own, and keys of handles, too.
-pub(crate) fn bare_grounds() -> Vec<Ground<'static>> {
-    grounds().into_iter().filter(|ground| !matches!(ground, Ground::Daemon(_))).collect()
 }
 
 impl Ground<'_> {

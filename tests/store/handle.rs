@@ -4,7 +4,7 @@ use forewarn::model::{Cursor, Handle, Id, IdKey, ShownId};
 use forewarn::store::{Change, ListQuery, Shelf, Verdict};
 use forewarn::{Forewarn, Namespace};
 
-use crate::ground::{bare_grounds, grounds};
+use crate::ground::grounds;
 use crate::operation::START;
 use crate::scene::{MINUTE, Scene, id, reminding};
 
@@ -44,7 +44,7 @@ async fn a_namespace_has_one_key_for_everybody_and_for_good() {
 
 #[tokio::test]
 async fn a_new_namespace_takes_the_key_it_is_given() {
-    for kind in bare_grounds() {
+    for kind in grounds() {
         let scene = Scene::bare(kind).await;
         let given = Some(IdKey::from_bytes([9; 16]));
         let change = Change { id_key: given.clone(), ..Change::settings(reminding(&[])) };

@@ -113,3 +113,9 @@ fn any_history_leaves_the_same_in_a_file() {
     check(Ground::File, mix, false, share(10));
     check(Ground::File, Mix { back: true, ..Mix::default() }, true, share(5));
 }
+
+#[test]
+fn any_history_leaves_the_same_through_a_daemon() {
+    let mix = Mix { raw: true, changes: true, ..Mix::default() };
+    check(Ground::Daemon(Server::shared(Kind::Redis)), mix, false, share(3));
+}

@@ -2,14 +2,14 @@
 
 use forewarn::model::{Late, Mode};
 
-use crate::ground::{Ground, bare_grounds};
+use crate::ground::{Ground, grounds};
 use crate::model::Place;
 use crate::operation::{Case, Op, Verb};
 use crate::world::{Bench, play};
 
 /// Plays a history on every store at hand.
 async fn replay(case: Case, ops: &[Op]) {
-    for ground in bare_grounds() {
+    for ground in grounds() {
         replay_on(ground, &case, ops).await;
     }
 }

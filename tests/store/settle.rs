@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use forewarn::store::{Checked, DropReason, Next, Settled, Shelf, Token, Verdict};
+use forewarn::store::{Checked, DropReason, Next, Settled, Shelf, Verdict};
 
-use crate::ground::{bare_grounds, grounds};
+use crate::ground::{beneath, forged, grounds};
 use crate::operation::START;
 use crate::scene::{LEASE, MINUTE, Scene, due_at, failing, reminding, route, words};
 
@@ -201,23 +201,23 @@ async fn a_failed_claim_that_is_void_is_dropped_with_the_reason() {
 
 #[tokio::test]
 async fn what_is_no_token_settles_nothing() {
-    for kind in bare_grounds() {
+    for kind in grounds() {
         let mut scene = Scene::open(kind, reminding(&[])).await;
         scene.track("a", 0).await;
         let claims = scene.claim().await;
         let before = scene.keyspace().await;
-        let good = String::from_utf8(claims[0].token.as_bytes().to_vec()).unwrap();
+        let good = String::from_utf8(beneath(&claims[0].token)).unwrap();
         let (fence, notice) = good.split_once(':').unwrap();
         let other = fence.parse::<u32>().unwrap() + 1;
-        for forged in [format!("{other}:{notice}"), format!("0:{notice}"), format!("64:{notice}"), format!("{good}x")] {
-            let tokens = [Token::from_bytes(forged.clone().into_bytes())];
+        for text in [format!("{other}:{notice}"), format!("0:{notice}"), format!("64:{notice}"), format!("{good}x")] {
+            let tokens = [forged(&claims[0].token, text.clone())];
             assert_eq!(
                 scene.store.ack(&scene.name, &route("main"), &tokens).await.unwrap(),
                 [Settled::Stale],
-                "{forged}"
+                "{text}"
             );
             let extended = scene.store.extend(&scene.name, &route("main"), &tokens, LEASE).await.unwrap();
-            assert_eq!(extended, [Settled::Stale], "{forged}");
+            assert_eq!(extended, [Settled::Stale], "{text}");
         }
         assert_eq!(scene.keyspace().await, before);
         assert_eq!(scene.ack(&claims).await, [Settled::Settled]);

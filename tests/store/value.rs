@@ -131,6 +131,26 @@ async fn a_payload_over_the_limit_is_rejected_alone_and_nothing_is_written_for_i
     }
 }
 
+#[tokio::test]
+async fn a_payload_of_any_bytes_comes_to_the_store_as_it_is() {
+    for ground in grounds() {
+        let mut scene = Scene::open(ground, reminding(&["10m"])).await;
+        for (text, payload) in
+            [("null", &b"null"[..]), ("blanks", b" {\"a\": 1 }\n"), ("none", b""), ("bytes", b"\0\xFF")]
+        {
+            let expires_at = ExpiresAt::from_millis(START + 40 * MINUTE).unwrap();
+            let entry = Track { id: id(text), expires_at, payload: Some(payload.to_vec()) };
+            scene.store.track(&scene.name, Mode::Upsert, &[entry]).await.unwrap();
+            let snapshot = scene.peer.snapshot(&scene.name, 1, &[]).await;
+            assert_eq!(snapshot.payloads.get(text.as_bytes()).map(Vec::as_slice), Some(payload), "{text} on {ground}");
+            let shown = scene.show(text).await.unwrap().payload.unwrap();
+            let bare =
+                |bytes: &[u8]| bytes.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect::<Vec<_>>();
+            assert_eq!(bare(&shown), bare(payload), "{text} on {ground}");
+        }
+    }
+}
+
 #[test]
 fn bad_input_is_refused_by_field_before_any_store_is_asked() {
     // V1, V3, V4

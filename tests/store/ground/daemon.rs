@@ -4,11 +4,12 @@ use std::sync::{Arc, Once, atomic::AtomicI64};
 
 use async_trait::async_trait;
 use forewarn::Forewarn;
+use forewarn::api::Ticket;
 use forewarn::config::{Layers, Limits};
 use forewarn::http::{App, Keyring, router};
 use forewarn::model::Name;
-use forewarn::store::Store;
 use forewarn::store::remote::RemoteStore;
+use forewarn::store::{Store, Token};
 use tokio::net::TcpListener;
 
 use super::{Entry, Keyspace, Peer};
@@ -23,6 +24,24 @@ impl Served {
         PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
         Self(beneath)
     }
+}
+
+/// The token that the store beneath gave out: a daemon puts it into one of its own.
+pub(crate) fn beneath(token: &Token) -> Vec<u8> {
+    ticket(token).map_or_else(|| token.as_bytes().to_vec(), |ticket| ticket.token.as_bytes().to_vec())
+}
+
+/// The token that the same place would have given out for this one of the store beneath.
+pub(crate) fn forged(like: &Token, bytes: impl Into<Vec<u8>>) -> Token {
+    let token = Token::from_bytes(bytes);
+    match ticket(like) {
+        Some(ticket) => Token::from_bytes(Ticket { token, ..ticket }.to_string()),
+        None => token,
+    }
+}
+
+fn ticket(token: &Token) -> Option<Ticket> {
+    Ticket::read(std::str::from_utf8(token.as_bytes()).ok()?).ok()
 }
 
 fn limits() -> Limits {

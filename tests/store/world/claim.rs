@@ -6,6 +6,7 @@ use forewarn::model::{Class, Failure, Name};
 use forewarn::store::{Failing, Next, ParkedQuery, Shelf, Token, Verdict};
 
 use super::{Held, World, ms, same};
+use crate::ground::beneath;
 use crate::ledger::Hand;
 use crate::model::Place;
 use crate::operation::{Op, Verb};
@@ -50,10 +51,11 @@ impl World<'_> {
 
     /// I5: within 63 claims of a shard no token is given out twice.
     fn note_token(&mut self, route: &str, token: &Token, store: &Snapshot) -> Result<(), String> {
-        let (n, _, notice) = parse_token(token.as_bytes()).ok_or("odd token")?;
+        let bytes = beneath(token);
+        let (n, _, notice) = parse_token(&bytes).ok_or("odd token")?;
         let shard = shard_of(&notice.id, self.model.rules.shards);
         let claims = store.claims.get(&shard).copied().unwrap_or_default();
-        let last = self.given.insert((route.to_owned(), token.as_bytes().to_vec()), claims);
+        let last = self.given.insert((route.to_owned(), bytes), claims);
         if last.is_some_and(|last| claims - last < 63) {
             return Err(format!("I5: {token:?} was given out twice within 63 claims"));
         }
@@ -114,14 +116,14 @@ impl World<'_> {
             (Verb::Release, _) => store.release(name, &lane, &tokens).await,
             _ => {
                 let answer = store.recheck(name, &lane, &tokens).await.map_err(|error| format!("recheck: {error}"))?;
-                let expected = tokens.iter().map(|token| self.model.recheck(route, token.as_bytes())).collect();
+                let expected = tokens.iter().map(|token| self.model.recheck(route, &beneath(token))).collect();
                 self.note(&answer);
                 return same("recheck", &answer, &expected);
             }
         };
         let answer = answer.map_err(|error| format!("{verb:?}: {error}"))?;
         for token in &tokens {
-            let token = token.as_bytes();
+            let token = &beneath(token)[..];
             expected.push(match (verb, verdict) {
                 (_, Some(verdict)) => self.model.fail(route, token, verdict, 3),
                 (Verb::Extend(lease), _) => self.model.extend(route, token, lease),
