@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use forewarn::store::{Claim, Claims, Next};
 
 use super::{Delivery, Model, Open};
+use crate::ground::beneath;
 use crate::snapshot::Snapshot;
 use crate::words::{Bytes, Frontier, Kind, Lane, Notice, Score, parse_token, shard_of};
 
@@ -44,7 +45,7 @@ impl Model {
         }
         let mut handed = BTreeMap::new();
         for claim in &reply.claims {
-            let (_, _, notice) = parse_token(claim.token.as_bytes()).ok_or(format!("odd token {:?}", claim.token))?;
+            let (_, _, notice) = parse_token(&beneath(&claim.token)).ok_or(format!("odd token {:?}", claim.token))?;
             if handed.insert(notice.clone(), claim).is_some() {
                 return Err(format!("{notice:?} was handed out twice in one claim"));
             }
@@ -69,7 +70,7 @@ impl Model {
         }
         self.crossed.retain(|place, until| *until > self.now || after.crossed.contains_key(place));
         for claim in &reply.claims {
-            let (_, _, notice) = parse_token(claim.token.as_bytes()).ok_or("odd token")?;
+            let (_, _, notice) = parse_token(&beneath(&claim.token)).ok_or("odd token")?;
             let payload =
                 if notice.kind.is_cleanup() { self.moved.get(&notice) } else { self.payloads.get(&notice.id) };
             if claim.payload.as_ref() != payload {
@@ -323,7 +324,7 @@ impl Model {
             }
         }
         self.check_key(notice, expected.n)?;
-        let (n, c, _) = parse_token(claim.token.as_bytes()).ok_or("odd token")?;
+        let (n, c, _) = parse_token(&beneath(&claim.token)).ok_or("odd token")?;
         if n != expected.n || c == 0 {
             return Err(format!("I5: {:?} should carry n = {}", claim.token, expected.n));
         }
