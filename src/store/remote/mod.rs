@@ -188,6 +188,17 @@ impl Store for RemoteStore {
     }
 
     async fn pause(&self, namespace: &Name, pause: &Pause) -> Result<(), StoreError> {
+        if !pause.reminders && !pause.cleanups {
+            // For the API neither means both; here it is nothing, of what has to be there all the same.
+            let configured = self.configured(namespace).await?;
+            let is_there = |route: &Name| configured.routes.iter().any(|known| known.name == *route);
+            return match &pause.route {
+                Some(route) if !is_there(route) => {
+                    Err(StoreError::NoRoute { namespace: namespace.clone(), route: route.clone() })
+                }
+                _ => Ok(()),
+            };
+        }
         let about = About { route: pause.route.as_ref(), ..namespace.into() };
         let request = |verb| self.daemon.request(Method::POST, self.url(namespace, &[verb]));
         let request = match pause.paused {
