@@ -117,5 +117,5 @@ fn any_history_leaves_the_same_in_a_file() {
 #[test]
 fn any_history_leaves_the_same_through_a_daemon() {
     let mix = Mix { raw: true, changes: true, ..Mix::default() };
-    check(Ground::Daemon(Server::shared(Kind::Redis)), mix, false, share(3));
+    check(Ground::Daemon(Server::shared(Kind::Redis)), mix, false, share(1));
 }
