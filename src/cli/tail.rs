@@ -92,8 +92,9 @@ async fn watch(forewarn: Forewarn, name: Name, mask: IdMask, tell: mpsc::Sender<
     loop {
         match namespace.feed().await {
             Ok(mut feed) => {
-                if std::mem::take(&mut is_told) {
-                    say(format_args!("{name}: watching again; what was handed out meanwhile is not shown"));
+                match std::mem::take(&mut is_told) {
+                    true => say(format_args!("{name}: watching again; what was handed out meanwhile is not shown")),
+                    false => say(format_args!("{name}: watching")),
                 }
                 while let Some(handed) = feed.next().await {
                     match handed {

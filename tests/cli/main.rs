@@ -18,5 +18,6 @@ mod secrets;
 mod sensitive;
 mod server;
 mod shelves;
+mod tail;
 mod tls;
 mod work;

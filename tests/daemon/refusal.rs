@@ -152,7 +152,8 @@ async fn what_is_not_there_is_a_problem_too() {
     for (body, field) in [
         (json!({"limit": 501}), "limit"),
         (json!({"wait": "61s"}), "wait"),
-        (json!({"lease": "1ms"}), "lease"),
+        (json!({"lease": "0s"}), "lease"),
+        (json!({"lease": "25h"}), "lease"),
         (json!({"route": "Not A Name"}), "route"),
         (json!({"limits": 5}), "limits"),
     ] {

@@ -79,14 +79,11 @@ async fn claim(
 }
 
 async fn lease_of(namespace: &ToWrite, lease: Option<Span>) -> Result<Duration, Problem> {
-    let lease = match lease {
-        Some(lease) => lease.read("lease")?,
-        None => namespace.configured().await?.settings.lease,
-    };
-    if lease < Duration::from_millis(1) || lease > Duration::from_secs(86_400) {
-        return Err(Invalid::new("lease", "is out of range; give 1ms to 24h").into());
+    let Some(lease) = lease else { return Ok(namespace.configured().await?.settings.lease) };
+    match lease.read("lease")? {
+        lease if (Duration::from_millis(1)..=Duration::from_secs(86_400)).contains(&lease) => Ok(lease),
+        _ => Err(Invalid::new("lease", "is out of range; give 1ms to 24h").into()),
     }
-    Ok(lease)
 }
 
 fn claims_form(claims: &Claims, route: &Name, lease: Duration) -> ClaimsForm {
