@@ -20,11 +20,11 @@ const QUICK: &str =
 #[tokio::test]
 async fn a_head_that_comes_slowly_is_cut_off() {
     let daemon = Setup::shared().config(QUICK).start().await;
-    for begin in ["", "GET /healthz HT", "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "] {
+    for begin in ["", "GET /health", "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "] {
         let mut stream = raw::connect(daemon.port()).await;
         stream.write_all(begin.as_bytes()).await.unwrap();
         let begun = Instant::now();
-        // A letter now and then makes no difference.
+        // A letter now and then makes no difference; each of them may follow what was begun.
         let (mut reading, mut writing) = stream.into_split();
         let drip = tokio::spawn(async move {
             let mut ticks = tokio::time::interval(Duration::from_millis(100));
