@@ -74,7 +74,7 @@ struct Heard {
 
 async fn listen(rig: &mut Rig, length: Duration) -> Result<Heard> {
     let seconds = length.as_secs_f64();
-    let mut monitor = redis::Client::open(rig.server.url())?.get_async_monitor().await?;
+    let mut monitor = redis::Client::open(rig.server.owner_url())?.get_async_monitor().await?;
     let (mut sent, mut inside, mut names) = (0_u32, 0_u32, BTreeMap::<String, u32>::new());
     let listening = async {
         let mut lines = monitor.on_message::<String>();

@@ -21,7 +21,7 @@ async fn every_server_at_hand_answers_on_its_port_and_its_socket() {
         let (_, limit): (String, String) =
             redis::cmd("CONFIG").arg("GET").arg("maxmemory").query_async(&mut connection).await.unwrap();
         assert_eq!(limit, "67108864", "{kind}");
-        let by_socket = redis::Client::open(server.socket_url()).unwrap();
+        let by_socket = redis::Client::open(server.owner_socket_url()).unwrap();
         let pong: String = redis::cmd("PING").query(&mut by_socket.get_connection().unwrap()).unwrap();
         assert_eq!(pong, "PONG");
     }
@@ -55,7 +55,7 @@ async fn a_paused_server_is_silent_until_it_is_resumed() {
 #[tokio::test]
 async fn a_server_that_is_dropped_leaves_nothing() {
     let server = Server::start();
-    let (pid, socket) = (server.pid(), server.socket_url().replace("redis+unix://", ""));
+    let (pid, socket) = (server.pid(), server.owner_socket_url().replace("redis+unix://", ""));
     assert!(std::path::Path::new(&socket).exists());
     drop(server);
     assert_eq!(state_of(pid), None);

@@ -8,7 +8,7 @@ use forewarn::store::{Store, StoreError};
 use forewarn::Forewarn;
 
 use crate::faulty_store::{Fault, FaultyStore};
-use crate::harness::{Kind, Server};
+use crate::harness::{Kind, Server, as_forewarn};
 use crate::life::{configure, settings};
 use crate::stage::{World, ns, run};
 
@@ -192,13 +192,14 @@ async fn a_copy_that_has_ended_is_not_done_again() {
 async fn a_place_is_a_url_that_leads_there_and_tells_one_store_from_another() {
     let server = Server::shared(Kind::Redis);
     for (url, place) in [
-        (server.url(), format!("{}/0?prefix=fw", server.url())),
-        (format!("{}/3?prefix=app", server.url()), format!("{}/3?prefix=app", server.url())),
-        (server.socket_url(), format!("{}?db=0&prefix=fw", server.socket_url())),
+        (server.owner_url(), format!("{}/0?prefix=fw", server.owner_url())),
+        (format!("{}/3?prefix=app", server.owner_url()), format!("{}/3?prefix=app", server.owner_url())),
+        (server.owner_socket_url(), format!("{}?db=0&prefix=fw", server.owner_socket_url())),
     ] {
-        let store = Forewarn::connect(&url).await.unwrap();
-        assert_eq!(store.store().place(), place);
-        assert_eq!(Forewarn::connect(&place).await.unwrap().store().place(), place);
+        for url in [&url, &place] {
+            let store = Forewarn::connect(&as_forewarn(url)).await.unwrap();
+            assert_eq!(store.store().place(), place);
+        }
     }
     let directory = tempfile::tempdir().unwrap();
     let (file, link) = (directory.path().join("a.db"), directory.path().join("b.db"));

@@ -16,7 +16,7 @@ use forewarn::store::{Claim, Next, Store};
 use redis::aio::MultiplexedConnection;
 use tempfile::TempDir;
 
-use crate::harness::{self, Kind as Software, Server};
+use crate::harness::{self, Kind as Software, Rights, Server};
 
 /// The instant at which clocks begin.
 pub(crate) const START: i64 = 1_796_083_200_000;
@@ -67,7 +67,7 @@ impl World {
             manual_clock: Some(Arc::clone(&clock)),
             ..RedisOptions::default()
         };
-        let store = RedisStore::open(&server.url(), options).await.unwrap();
+        let store = RedisStore::open(&server.url_with(&Rights::of_prefix(&prefix)), options).await.unwrap();
         let back = Back::Redis { connection: server.connection().await, prefix };
         Self { store: Arc::new(store), clock, back }
     }

@@ -35,7 +35,7 @@ struct Sliding {
 
 impl Sliding {
     async fn open(server: &Server) -> Self {
-        let stage = Stage::unconfigured(server).await;
+        let stage = Stage::unconfigured_with_keys(server).await;
         let name = stage.namespace.name().unwrap().as_str().to_owned();
         let settings = Settings::default().remind(lead(2_000)).remind(lead(10_000));
         let settings = settings.key_backed(true).keys(format!("{name}:*").parse().unwrap()).manage_keys(true);

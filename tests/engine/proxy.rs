@@ -9,7 +9,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::harness::Server;
+use crate::harness::{Server, as_forewarn};
 
 /// A proxy in front of a server. Dropped, it takes all connections along.
 pub(crate) struct Proxy {
@@ -28,7 +28,7 @@ impl Proxy {
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        as_forewarn(&format!("redis://127.0.0.1:{}", self.port))
     }
 
     /// Ends all connections, and from now on each at once.

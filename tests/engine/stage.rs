@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::faulty_store::FaultyStore;
-use crate::harness::{self, Inbox, Kind, Server, within};
+use crate::harness::{self, Inbox, Kind, Rights, Server, within};
 
 /// A namespace on a store whose faults the test decides.
 #[derive(Debug)]
@@ -46,10 +46,21 @@ impl Stage {
         stage
     }
 
+    /// A namespace that was never configured, and may have the keys for ids that begin with its name and `:`.
+    pub(crate) async fn unconfigured_with_keys(server: &Server) -> Self {
+        let name = harness::namespace();
+        let url = server.url_with(&Rights::documented().with_managed_keys(&format!("{name}:*")));
+        Self::open_at(&url, name, RedisOptions::default()).await
+    }
+
     async fn open(server: &Server, options: RedisOptions) -> Self {
-        let store = FaultyStore::new(Arc::new(RedisStore::open(&server.url(), options).await.unwrap()));
+        Self::open_at(&server.url(), harness::namespace(), options).await
+    }
+
+    async fn open_at(url: &str, name: String, options: RedisOptions) -> Self {
+        let store = FaultyStore::new(Arc::new(RedisStore::open(url, options).await.unwrap()));
         let forewarn = Forewarn::with_store(Arc::<FaultyStore>::clone(&store));
-        Self { store, namespace: forewarn.namespace(harness::namespace()) }
+        Self { store, namespace: forewarn.namespace(name) }
     }
 
     pub(crate) fn builder(&self) -> WorkerBuilder {

@@ -9,7 +9,7 @@ use forewarn::{Forewarn, Namespace};
 use redis::Commands as _;
 
 use crate::browser::Browser;
-use crate::harness::{Server, eventually};
+use crate::harness::{Rights, Server, eventually};
 use crate::process::{Running, example};
 
 /// The application on a Redis of its own.
@@ -23,11 +23,14 @@ struct Site {
 impl Site {
     async fn open() -> Self {
         let server = Server::start();
+        // It keeps its sessions where it has its deadlines.
+        let own = "~user_session:* ~data_of:user_session:* +psetex +getex +pttl +hincrby";
+        let url = server.url_with(&Rights::documented().and(own));
         let mut command = example("session_prompts");
-        command.args(["--store", &server.url(), "--listen", "127.0.0.1:0", "--ttl", "20s", "--remind", "19500ms"]);
+        command.args(["--store", &url, "--listen", "127.0.0.1:0", "--ttl", "20s", "--remind", "19500ms"]);
         let mut app = Running::start(command);
         let address = app.says("listening on http://").replace("listening on http://", "");
-        let sessions = Forewarn::connect(&server.url()).await.unwrap().namespace("session");
+        let sessions = Forewarn::connect(&url).await.unwrap().namespace("session");
         Self { server, app, address, sessions }
     }
 

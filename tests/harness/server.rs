@@ -1,6 +1,7 @@
 //! Servers that belong to the tests: each on a free port, in a directory of its own, gone when the test process is.
 //!
-//! A server is only ever ended by its own process id. It persists nothing unless its arguments say so.
+//! A server is only ever ended by its own process id. It persists nothing unless its arguments say so. Its default user is
+//! the harness's own; forewarn connects as a user with the documented rights.
 
 use std::{
     collections::VecDeque,
@@ -16,6 +17,7 @@ use std::{
 
 use redis::AsyncConnectionConfig;
 
+use super::rights::{self, Rights, as_forewarn};
 use super::wait::PATIENCE;
 
 /// Which server software.
@@ -72,6 +74,8 @@ pub(crate) struct Server {
     directory: PathBuf,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
+    /// Users that the test asked for: for a restart, which knows no others than its arguments name.
+    users: Mutex<Vec<String>>,
     process: Mutex<Option<Process>>,
 }
 
@@ -91,7 +95,8 @@ impl Server {
         let environment: Vec<(String, String)> =
             environment.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
         let directory = tempfile::Builder::new().prefix("forewarn-").tempdir().expect("a temporary directory").keep();
-        let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        let own = arguments.iter().map(|&argument| argument.to_owned());
+        let arguments: Vec<String> = own.chain(user_argument(rights::USER, &Rights::documented())).collect();
         let mut problems = Vec::new();
         // Between the probe of a port and the server's start another process may take it.
         for _ in 0..8 {
@@ -99,7 +104,7 @@ impl Server {
             match Process::start(kind, port, &directory, &arguments, &environment) {
                 Ok(process) => {
                     let process = Mutex::new(Some(process));
-                    return Self { kind, port, directory, arguments, environment, process };
+                    return Self { kind, port, directory, arguments, environment, users: Mutex::default(), process };
                 }
                 Err(problem) => problems.push(problem),
             }
@@ -123,13 +128,29 @@ impl Server {
         self.kind
     }
 
-    /// Its URL, as `redis://127.0.0.1:PORT`.
+    /// Its URL for forewarn's own connections, as `redis://USER:PASSWORD@127.0.0.1:PORT`.
     pub(crate) fn url(&self) -> String {
+        as_forewarn(&self.owner_url())
+    }
+
+    /// The same with a new user that has these rights.
+    pub(crate) fn url_with(&self, rights: &Rights) -> String {
+        let mut users = self.users.lock().unwrap();
+        let user = format!("{}-{}", rights::USER, users.len());
+        let mut set = redis::cmd("ACL");
+        set.arg("SETUSER").arg(&user).arg(rights.words().collect::<Vec<_>>());
+        set.exec(&mut self.blocking_connection()).expect("the test's own server takes its rights");
+        users.extend(user_argument(&user, rights));
+        rights::as_user(&user, &self.owner_url())
+    }
+
+    /// Its URL for the test itself, which may do everything: `redis://127.0.0.1:PORT`.
+    pub(crate) fn owner_url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Its URL by the Unix socket it listens on, too.
-    pub(crate) fn socket_url(&self) -> String {
+    /// The same by the Unix socket it listens on, too.
+    pub(crate) fn owner_socket_url(&self) -> String {
         format!("redis+unix://{}", self.directory.join("socket").display())
     }
 
@@ -146,13 +167,13 @@ impl Server {
     /// A connection for direct commands, without any time limit of its own.
     pub(crate) async fn connection(&self) -> redis::aio::MultiplexedConnection {
         let unlimited = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
-        let client = redis::Client::open(self.url()).unwrap();
+        let client = redis::Client::open(self.owner_url()).unwrap();
         client.get_multiplexed_async_connection_with_config(&unlimited).await.expect("the test's own server answers")
     }
 
     /// The same without a runtime.
     pub(crate) fn blocking_connection(&self) -> redis::Connection {
-        redis::Client::open(self.url()).unwrap().get_connection().expect("the test's own server answers")
+        redis::Client::open(self.owner_url()).unwrap().get_connection().expect("the test's own server answers")
     }
 
     /// Ends it as a crash would. Its directory stays for a restart.
@@ -165,7 +186,8 @@ impl Server {
     /// Starts it again on the same port and directory, after ending it as a crash would if it runs.
     pub(crate) fn restart(&self) {
         self.kill();
-        let process = Process::start(self.kind, self.port, &self.directory, &self.arguments, &self.environment);
+        let arguments = [&self.arguments[..], &self.users.lock().unwrap()].concat();
+        let process = Process::start(self.kind, self.port, &self.directory, &arguments, &self.environment);
         *self.process.lock().unwrap() = Some(process.unwrap_or_else(|problem| panic!("no restart: {problem}")));
     }
 
@@ -193,6 +215,11 @@ impl Drop for Server {
             None => std::fs::remove_dir_all(&self.directory).unwrap(),
         }
     }
+}
+
+/// What gives a server this user when it starts.
+fn user_argument(name: &str, rights: &Rights) -> Vec<String> {
+    ["--user", name].into_iter().chain(rights.words()).map(str::to_owned).collect()
 }
 
 /// A port nobody listens on, below the range from which the system takes those of outgoing connections: one that is

@@ -18,7 +18,7 @@ use forewarn::model::Name;
 use forewarn::store::Store;
 use redis::aio::MultiplexedConnection;
 
-use crate::harness::{Kind, Server, servers};
+use crate::harness::{Kind, Rights, Server, servers};
 use crate::snapshot::Snapshot;
 
 pub(crate) use daemon::{beneath, forged};
@@ -44,10 +44,15 @@ pub(crate) fn grounds() -> Vec<Ground<'static>> {
 impl Ground<'_> {
     /// A peer on this ground; it opens the store, too.
     pub(crate) async fn peer(self) -> Box<dyn Peer> {
+        self.peer_with(None).await
+    }
+
+    /// The same where a store on a server has these rights, if any are given: for keys behind ids.
+    pub(crate) async fn peer_with(self, rights: Option<&Rights>) -> Box<dyn Peer> {
         match self {
-            Self::Server(server) => Box::new(server::Raw::new(server).await),
+            Self::Server(server) => Box::new(server::Raw::new(server, rights).await),
             Self::File => Box::new(file::Sql::new()),
-            Self::Daemon(server) => Box::new(daemon::Served::new(Box::new(server::Raw::new(server).await))),
+            Self::Daemon(server) => Box::new(daemon::Served::new(Box::new(server::Raw::new(server, rights).await))),
         }
     }
 }

@@ -5,7 +5,7 @@
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRunner};
 
 use crate::ground::Ground;
-use crate::harness::{Kind, Server, servers};
+use crate::harness::{Kind, Rights, Server, servers};
 use crate::operation::{Case, Mix, Op, histories};
 use crate::world::{Bench, play};
 
@@ -24,7 +24,7 @@ pub(crate) fn share(percent: u32) -> u32 {
 pub(crate) fn check<'a>(ground: impl Into<Ground<'a>>, mix: Mix, small_steps: bool, count: u32) {
     let ground = ground.into();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let bench = std::cell::RefCell::new(runtime.block_on(Bench::open(ground)));
+    let bench = std::cell::RefCell::new(runtime.block_on(Bench::with_rights(ground, rights(mix).as_ref())));
     let config = Config {
         cases: count,
         failure_persistence: None,
@@ -57,6 +57,12 @@ pub(crate) fn check<'a>(ground: impl Into<Ground<'a>>, mix: Mix, small_steps: bo
         }
         Err(other) => panic!("on {}: {other}", ground),
     }
+}
+
+/// Where the ids are keys, more than the store's own.
+fn rights(mix: Mix) -> Option<Rights> {
+    let rights = mix.keys.then(Rights::documented)?;
+    Some(if mix.manages { rights.with_managed_keys("*") } else { rights.with_keys("*") })
 }
 
 fn listing(case: &Case, ops: &[Op]) -> String {

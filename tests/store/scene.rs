@@ -91,10 +91,14 @@ impl Scene {
 
     /// A name without settings.
     pub(crate) async fn bare(ground: impl Into<Ground<'_>>) -> Self {
+        Self::of(ground.into().peer().await, harness::namespace()).await
+    }
+
+    /// A name without settings, the store of this peer.
+    pub(crate) async fn of(peer: Box<dyn Peer>, name: String) -> Self {
         let clock = Arc::new(AtomicI64::new(START));
-        let peer = ground.into().peer().await;
         let store = peer.open(&clock).await;
-        let name = Name::new("namespace", harness::namespace()).expect("a good name");
+        let name = Name::new("namespace", name).expect("a good name");
         Self { store, peer, name, clock }
     }
 

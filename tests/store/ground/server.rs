@@ -12,7 +12,7 @@ use forewarn::store::redis::{RedisOptions, RedisStore};
 use redis::{FromRedisValue, Value, aio::MultiplexedConnection};
 
 use super::{Entry, Keyspace, Peer};
-use crate::harness::Server;
+use crate::harness::{Rights, Server};
 use crate::model::{Open, Place, Record, Stored};
 use crate::snapshot::{Json, Snapshot};
 use crate::words::{Bytes, Frontier, Notice, Score, shard_of};
@@ -24,8 +24,9 @@ pub(super) struct Raw {
 }
 
 impl Raw {
-    pub(super) async fn new(server: &Server) -> Self {
-        Self { url: server.url(), connection: server.connection().await }
+    pub(super) async fn new(server: &Server, rights: Option<&Rights>) -> Self {
+        let url = rights.map_or_else(|| server.url(), |rights| server.url_with(rights));
+        Self { url, connection: server.connection().await }
     }
 
     /// Every key of a namespace, each with pairs: of fields, of members and scores, or of a text and nothing.

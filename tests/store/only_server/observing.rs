@@ -5,11 +5,11 @@ use forewarn::store::redis::RedisStore;
 use forewarn::store::{Change, Store};
 use futures::StreamExt;
 
-use crate::harness::{Kind, Server, servers, within};
+use crate::harness::{Kind, Rights, Server, servers, within};
 use crate::scene::{LEASE, id, reminding, route};
 
-const RIGHTS: &str = "ACL SETUSER narrow on >secret ~{fw:* ~fw:namespaces &{fw:* +@hash +@sortedset +@connection +multi +exec \
-                      +eval +evalsha +publish +subscribe +unsubscribe +type +del +unlink +time +info";
+/// To ask for observers.
+const RIGHT: &str = "+pubsub|numsub";
 
 fn give(server: &Server, line: &str) {
     let mut words = line.split_whitespace();
@@ -31,8 +31,7 @@ async fn overdue(store: &dyn Store, text: &str) -> forewarn::model::Track {
 async fn who_lacks_the_right_to_ask_for_observers_claims_all_the_same_and_is_told_when_it_observes() {
     for kind in servers() {
         let server = Server::start_with(kind, &[]);
-        give(&server, RIGHTS);
-        let url = format!("redis://narrow:secret@127.0.0.1:{}", server.port());
+        let url = server.url_with(&Rights::documented().without(RIGHT));
         let (store, owner) =
             (RedisStore::connect(&url).await.unwrap(), RedisStore::connect(&server.url()).await.unwrap());
         let session = Name::new("namespace", "session").unwrap();
@@ -42,7 +41,7 @@ async fn who_lacks_the_right_to_ask_for_observers_claims_all_the_same_and_is_tol
         let problem = store.feed(&session).await.map(drop).unwrap_err();
         let cause = std::error::Error::source(&problem).map(ToString::to_string).unwrap_or_default();
         assert!(format!("{problem} {cause}").to_lowercase().contains("pubsub"), "{problem}: {cause}");
-        give(&server, "ACL SETUSER narrow +pubsub|numsub");
+        give(&server, &format!("ACL SETUSER forewarn-0 {RIGHT}"));
         let mut own = store.feed(&session).await.unwrap();
         assert_eq!(hand_out(&store, &session, "heard").await, 1);
         for feed in [&mut feed, &mut own] {

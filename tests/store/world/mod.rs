@@ -20,7 +20,7 @@ use forewarn::model::{ExpiresAt, Id, LeadTime, Name, OnRearm, Route, Settings};
 use forewarn::store::{Change, Store, Token};
 
 use crate::ground::{Ground, Peer};
-use crate::harness;
+use crate::harness::{self, Rights};
 use crate::ledger::{Hand, Ledger};
 use crate::model::Model;
 use crate::operation::{Case, IDS, LEADS, Op, ROUTES, START, TOLERANCE, Verb};
@@ -36,8 +36,12 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) async fn open(ground: impl Into<Ground<'_>>) -> Self {
+        Self::with_rights(ground, None).await
+    }
+
+    pub(crate) async fn with_rights(ground: impl Into<Ground<'_>>, rights: Option<&Rights>) -> Self {
         let clock = Arc::new(AtomicI64::new(START));
-        let peer = ground.into().peer().await;
+        let peer = ground.into().peer_with(rights).await;
         let store = peer.open(&clock).await;
         Self { store, peer, clock }
     }

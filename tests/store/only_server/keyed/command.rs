@@ -5,7 +5,8 @@ use forewarn::model::Mode;
 use forewarn::store::{Expired, Removed, Renewed, Replaced, StoreError, Tracked};
 
 use super::Keys;
-use crate::harness::servers;
+use crate::ground::Ground;
+use crate::harness::{self, Rights, servers};
 use crate::operation::{FAR, START};
 use crate::scene::{MINUTE, Scene, id, problem, reminding};
 
@@ -125,7 +126,10 @@ async fn managed_keys_are_moved_and_deleted_with_their_ids() {
 #[tokio::test]
 async fn a_client_that_does_not_know_yet_that_ids_are_keys_touches_none_that_match_no_pattern() {
     for kind in servers() {
-        let plain = Scene::open(kind, reminding(&["10m"])).await;
+        let name = harness::namespace();
+        let rights = Rights::documented().with_managed_keys(&format!("{name}:*"));
+        let plain = Scene::of(Ground::from(kind).peer_with(Some(&rights)).await, name).await;
+        plain.configure(reminding(&["10m"]), &[]).await;
         plain.at(FAR);
         plain.track("before", FAR + MINUTE).await;
         let mut other = plain.beside().await;

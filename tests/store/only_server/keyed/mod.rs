@@ -15,6 +15,7 @@ use forewarn::Settings;
 use forewarn::store::{Claim, Counters};
 
 use crate::ground::Ground;
+use crate::harness::{self, Rights};
 use crate::operation::{FAR, START};
 use crate::scene::Scene;
 
@@ -30,9 +31,12 @@ impl Keys {
     }
 
     async fn with_routes(ground: impl Into<Ground<'_>>, settings: Settings, routes: &[&str]) -> Self {
-        let scene = Scene::bare(ground).await;
-        let pattern = format!("{}:*", scene.name).parse().unwrap();
-        scene.configure(settings.key_backed(true).keys(pattern), routes).await;
+        let name = harness::namespace();
+        let pattern = format!("{name}:*");
+        let rights = Rights::documented();
+        let rights = if settings.manage_keys { rights.with_managed_keys(&pattern) } else { rights.with_keys(&pattern) };
+        let scene = Scene::of(ground.into().peer_with(Some(&rights)).await, name).await;
+        scene.configure(settings.key_backed(true).keys(pattern.parse().unwrap()), routes).await;
         scene.at(FAR);
         Self { scene, expiries: BTreeMap::new() }
     }

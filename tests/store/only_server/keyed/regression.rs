@@ -2,7 +2,7 @@
 
 use forewarn::model::Mode;
 
-use crate::harness::{Server, servers};
+use crate::harness::{Rights, Server, servers};
 use crate::operation::{Case, Op, Verb};
 use crate::words::Keyed;
 use crate::world::{Bench, play};
@@ -11,7 +11,10 @@ use crate::world::{Bench, play};
 async fn replay(case: Case, ops: &[Op]) {
     for kind in servers() {
         let server = Server::start_with(kind, &[]);
-        let mut bench = Bench::open(&server).await;
+        let rights = Rights::documented();
+        let manages = case.keyed.is_some_and(|keyed| keyed.manages);
+        let rights = if manages { rights.with_managed_keys("*") } else { rights.with_keys("*") };
+        let mut bench = Bench::with_rights(&server, Some(&rights)).await;
         if let Err(problem) = play(&mut bench, &case, ops, false).await {
             panic!("on {kind}: {problem}");
         }
