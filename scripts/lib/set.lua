@@ -17,7 +17,7 @@ local function set_deadlines(mode, first)
       living = paused
     end
     local is_foreign = keyed and keyed.is_foreign(id)
-    local is_keyless = keyed and not is_foreign and call('EXISTS', id) == 0
+    local is_keyless = keyed and not is_foreign and call('PEXPIRETIME', id) == -2
     if is_foreign then answers[k] = 'foreign'
     elseif is_keyless and mode ~= 'renew' then answers[k] = 'no_key'
     elseif mode == 'renew' and (is_keyless or not living) then
