@@ -49,6 +49,9 @@ impl Connection {
             drop(rustls::crypto::ring::default_provider().install_default());
         }
         let address = info.addr().to_string();
+        // A name for lists of clients is not worth a right: without it each connection would be a line in the log of denials.
+        let settings = info.redis_settings().clone().set_skip_set_lib_name();
+        let info = info.set_redis_settings(settings);
         let client = Client::open(info).map_err(|error| classify(&address, error))?;
         let config = ConnectionManagerConfig::new()
             .set_response_timeout(Some(RESPONSE_TIMEOUT))

@@ -5,6 +5,7 @@
 mod keyed;
 mod locale;
 mod observing;
+mod rights;
 mod score;
 mod shard;
 mod trouble;
