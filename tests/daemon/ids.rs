@@ -116,65 +116,100 @@ async fn lives(client: &Client, deadlines: &str, id: &[u8]) {
     }
 }
 
-async fn ends(client: &Client, namespace: &str, id: &[u8]) {
+/// Where notices are parked: its place in the API, what puts one there, and the answer to that.
+struct Shelf {
+    path: &'static str,
+    verb: &'static str,
+    word: &'static str,
+}
+
+const SHELVES: [Shelf; 2] =
+    [Shelf { path: "dead", verb: "reject", word: "dead" }, Shelf { path: "reviews", verb: "review", word: "review" }];
+
+impl Shelf {
+    /// Claims this many notices and parks them; answers with their ids.
+    async fn park(&self, client: &Client, namespace: &str, count: usize) -> Vec<Vec<u8>> {
+        let mut claims = Vec::new();
+        while claims.len() < count {
+            claims.extend(client.claim(namespace, 100).await);
+        }
+        let tokens: Vec<Value> = claims.iter().map(|claim| json!({"token": claim["token"], "summary": "no"})).collect();
+        let path = format!("/v1/namespaces/{namespace}/claims/{}", self.verb);
+        let answer = client.post(&path, json!({"claims": tokens})).await.json(200);
+        all_are(&answer, count, self.word);
+        claims.iter().map(id_in).collect()
+    }
+}
+
+#[track_caller]
+fn all_are(answer: &Value, count: usize, word: &str) {
+    let results = answer["results"].as_array().unwrap();
+    assert!(results.len() == count && results.iter().all(|result| result["result"] == word), "{word}: {answer}");
+}
+
+/// An id as an entry of a body names it.
+fn named(id: &[u8]) -> Value {
+    match std::str::from_utf8(id) {
+        Ok(text) => json!({"id": text}),
+        Err(_) => json!({"id_base64": base64(id)}),
+    }
+}
+
+/// The ways to ask for one id in a query.
+fn queries(id: &[u8]) -> Vec<String> {
+    let mut queries = vec![format!("id_base64={}", base64(id))];
+    if std::str::from_utf8(id).is_ok() {
+        queries.push(format!("id={}", encode(id)));
+    }
+    queries
+}
+
+async fn ends(client: &Client, namespace: &str, shelf: &Shelf, id: &[u8]) {
     let base = format!("/v1/namespaces/{namespace}");
     let way = &ways(&format!("{base}/deadlines"), id)[0];
     client.put(&way.path, json!({"ttl": "1h"})).await.json(201);
     assert_eq!(client.post(&way.under("/expire"), json!({})).await.json(200)["result"], "ended");
-    let claims = client.claim(namespace, 10).await;
-    assert_eq!(claims.iter().map(id_in).collect::<Vec<_>>(), [id]);
-    let rejected = json!({"claims": [{"token": claims[0]["token"], "summary": "cannot be"}]});
-    let rejected = client.post(&format!("{base}/claims/reject"), rejected).await.json(200);
-    assert_eq!(rejected["results"][0]["result"], "dead", "{rejected}");
-    let mut queries = vec![format!("id_base64={}", base64(id))];
-    if String::from_utf8(id.to_vec()).is_ok() {
-        queries.push(format!("id={}", encode(id)));
-    }
+    assert_eq!(shelf.park(client, namespace, 1).await, [id]);
     let mut event_id = String::new();
-    for query in &queries {
-        let dead = client.get(&format!("{base}/dead?{query}")).await.json(200);
-        assert_eq!(dead["entries"].as_array().unwrap().len(), 1, "{query}: {dead}");
-        assert_eq!(id_in(&dead["entries"][0]), id);
-        event_id = dead["entries"][0]["notice"]["event_id"].as_str().unwrap_or_default().to_owned();
+    for query in queries(id) {
+        let parked = client.get(&format!("{base}/{}?{query}", shelf.path)).await.json(200);
+        assert_eq!(parked["entries"].as_array().unwrap().len(), 1, "{query}: {parked}");
+        assert_eq!(id_in(&parked["entries"][0]), id);
+        event_id = parked["entries"][0]["notice"]["event_id"].as_str().unwrap_or_default().to_owned();
     }
-    let one = format!("{base}/dead/{event_id}/main");
+    let one = format!("{base}/{}/{event_id}/main", shelf.path);
     assert_eq!(id_in(&client.get(&one).await.json(200)), id);
     client.post(&format!("{one}/requeue"), json!({})).await.is(204);
-    let claims = client.claim(namespace, 10).await;
-    assert_eq!(claims.iter().map(id_in).collect::<Vec<_>>(), [id]);
-    let again = json!({"claims": [{"token": claims[0]["token"]}]});
-    client.post(&format!("{base}/claims/reject"), again).await.json(200);
+    assert_eq!(shelf.park(client, namespace, 1).await, [id]);
     client.delete(&one).await.is(204);
     client.get(&one).await.problem(404);
-    for query in &queries {
+    for query in queries(id) {
         let history = client.get(&format!("{base}/history?{query}")).await.json(200);
         let entries = history["entries"].as_array().unwrap();
         assert!(!entries.is_empty() && entries.iter().all(|entry| id_in(entry) == id), "{query}: {history}");
     }
 }
 
-async fn batches(client: &Client, namespace: &str) {
-    let base = format!("/v1/namespaces/{namespace}/deadlines");
+/// One call for all of the odd ids.
+async fn batch(client: &Client, namespace: &str, action: &str, ttl: Option<&str>, word: &str) {
     let ids = odd();
-    let entry = |id: &Vec<u8>, ttl: Option<&str>| {
-        let mut entry = match std::str::from_utf8(id) {
-            Ok(text) => json!({"id": text}),
-            Err(_) => json!({"id_base64": base64(id)}),
-        };
+    let entry = |id: &Vec<u8>| {
+        let mut entry = named(id);
         if let Some(ttl) = ttl {
             entry["ttl"] = ttl.into();
         }
         entry
     };
-    let batch = async |action: &str, ttl: Option<&str>, word: &str| {
-        let entries: Vec<Value> = ids.iter().map(|id| entry(id, ttl)).collect();
-        let answer = client.post(&base, json!({"action": action, "entries": entries})).await.json(200);
-        let results = answer["results"].as_array().unwrap();
-        assert_eq!(results.len(), ids.len());
-        assert!(results.iter().all(|result| result["result"] == word), "{action}: {answer}");
-    };
-    batch("track", Some("1h"), "created").await;
-    batch("renew", Some("2h"), "renewed").await;
+    let entries: Vec<Value> = ids.iter().map(entry).collect();
+    let path = format!("/v1/namespaces/{namespace}/deadlines");
+    let answer = client.post(&path, json!({"action": action, "entries": entries})).await.json(200);
+    all_are(&answer, ids.len(), word);
+}
+
+async fn batches(client: &Client, namespace: &str) {
+    let base = format!("/v1/namespaces/{namespace}/deadlines");
+    batch(client, namespace, "track", Some("1h"), "created").await;
+    batch(client, namespace, "renew", Some("2h"), "renewed").await;
     let (mut listed, mut cursor) = (BTreeSet::new(), String::new());
     loop {
         let page = client.get(&format!("{base}?limit=4{cursor}")).await.json(200);
@@ -182,20 +217,76 @@ async fn batches(client: &Client, namespace: &str) {
         let Some(next) = page["next"].as_str() else { break };
         cursor = format!("&cursor={}", encode(next.as_bytes()));
     }
-    assert_eq!(listed, ids.iter().cloned().collect());
-    batch("remove", None, "removed").await;
-    batch("track", Some("1h"), "created").await;
-    batch("expire", None, "ended").await;
-    batch("remove", None, "voided").await;
+    assert_eq!(listed, odd().into_iter().collect());
+    batch(client, namespace, "remove", None, "removed").await;
+    batch(client, namespace, "track", Some("1h"), "created").await;
+    batch(client, namespace, "expire", None, "ended").await;
+    batch(client, namespace, "remove", None, "voided").await;
+}
+
+/// All of a shelf, page by page.
+async fn parked(client: &Client, path: &str) -> Vec<Value> {
+    let mut entries = Vec::new();
+    loop {
+        let page = client.get(&format!("{path}?limit=4&offset={}", entries.len())).await.json(200);
+        let more = page["entries"].as_array().unwrap();
+        if more.is_empty() {
+            assert_eq!(page["total"], entries.len(), "{page}");
+            return entries;
+        }
+        entries.extend(more.iter().cloned());
+    }
+}
+
+/// What is parked goes back, or away, in batches: the notices of all odd ids, and of those of one id.
+async fn parked_batches(client: &Client, namespace: &str, shelf: &Shelf) {
+    let path = format!("/v1/namespaces/{namespace}/{}", shelf.path);
+    let ids: BTreeSet<Vec<u8>> = odd().into_iter().collect();
+    let name = |entry: &Value| json!({"event_id": entry["notice"]["event_id"], "route": entry["route"]});
+    let act = async |action: &str, entries: &[Value], word: &str| {
+        let entries: Vec<Value> = entries.iter().map(name).collect();
+        let answer = client.post(&path, json!({"action": action, "entries": entries})).await.json(200);
+        all_are(&answer, entries.len(), word);
+    };
+    batch(client, namespace, "track", Some("1h"), "created").await;
+    batch(client, namespace, "expire", None, "ended").await;
+    assert_eq!(shelf.park(client, namespace, ids.len()).await.into_iter().collect::<BTreeSet<_>>(), ids);
+    let all = parked(client, &path).await;
+    assert_eq!(all.iter().map(id_in).collect::<BTreeSet<_>>(), ids);
+    act("requeue", &all, "requeued").await;
+    assert_eq!(parked(client, &path).await, Vec::<Value>::new());
+    act("requeue", &all, "unknown").await;
+    assert_eq!(shelf.park(client, namespace, ids.len()).await.into_iter().collect::<BTreeSet<_>>(), ids);
+    for (at, id) in ids.iter().enumerate() {
+        for query in queries(id) {
+            let found = client.get(&format!("{path}?{query}")).await.json(200);
+            let found = found["entries"].as_array().unwrap();
+            assert_eq!(found.iter().map(id_in).collect::<Vec<_>>(), std::slice::from_ref(id), "{query}");
+            // Each leaves by the last of its queries, every other one for good.
+            if queries(id).last() == Some(&query) {
+                let (action, word) = if at % 2 == 0 { ("drop", "dropped") } else { ("requeue", "requeued") };
+                act(action, found, word).await;
+                act("drop", found, "unknown").await;
+            }
+        }
+    }
+    let back: BTreeSet<Vec<u8>> = ids.into_iter().skip(1).step_by(2).collect();
+    assert_eq!(shelf.park(client, namespace, back.len()).await.into_iter().collect::<BTreeSet<_>>(), back);
+    act("drop", &parked(client, &path).await, "dropped").await;
 }
 
 async fn round_trip(daemon: Daemon) {
     let namespace = daemon.apply(json!({"history": 1000})).await;
     for id in odd() {
         lives(&daemon, &format!("/v1/namespaces/{namespace}/deadlines"), &id).await;
-        ends(&daemon, &namespace, &id).await;
+        for shelf in &SHELVES {
+            ends(&daemon, &namespace, shelf, &id).await;
+        }
     }
     batches(&daemon, &namespace).await;
+    for shelf in &SHELVES {
+        parked_batches(&daemon, &namespace, shelf).await;
+    }
 }
 
 #[tokio::test]
