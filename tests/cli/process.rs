@@ -1,17 +1,15 @@
 //! Runs the binary: to its end, or beside the test.
 
 use std::{
-    io::{BufRead as _, BufReader, Read},
-    process::{Child, Command, ExitStatus, Stdio},
-    sync::mpsc::{self, Receiver, RecvTimeoutError},
-    thread,
+    process::{Command, Stdio},
+    sync::mpsc::{Receiver, RecvTimeoutError},
     time::Duration,
 };
 
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::harness::{Kind, PATIENCE, Server, namespace};
+use crate::harness::{Beside, Kind, PATIENCE, Server, namespace};
 
 /// The binary with nothing of the tester's own environment in its way, and no store.
 pub(crate) fn bare() -> Command {
@@ -145,40 +143,32 @@ impl Ended {
 }
 
 /// A command that runs beside the test. Dropped, it is killed.
-pub(crate) struct Running {
-    child: Child,
-    out: Receiver<String>,
-    err: Receiver<String>,
-}
+pub(crate) struct Running(Beside);
 
 impl Running {
-    pub(crate) fn start(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (out, err) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
-        Self { child, out, err }
+    pub(crate) fn start(command: Command) -> Self {
+        Self(Beside::start(command))
     }
 
     /// Starts it with a stdout of the test's own.
-    pub(crate) fn start_to(stdout: impl Into<Stdio>, mut command: Command) -> Self {
-        let mut child = command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
-        let err = lines(child.stderr.take().unwrap());
-        Self { child, out: lines(std::io::empty()), err }
+    pub(crate) fn start_to(stdout: impl Into<Stdio>, command: Command) -> Self {
+        Self(Beside::start_to(stdout, command))
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.0.pid()
     }
 
     /// The next line on stdout.
     pub(crate) fn line(&self) -> String {
-        self.out.recv_timeout(PATIENCE).expect("a line on stdout")
+        self.0.out.recv_timeout(PATIENCE).expect("a line on stdout")
     }
 
     /// Waits for a line on stderr that contains this.
     pub(crate) fn says(&self, part: &str) -> String {
         let mut heard = Vec::new();
         loop {
-            match self.err.recv_timeout(PATIENCE) {
+            match self.0.err.recv_timeout(PATIENCE) {
                 Ok(line) if line.contains(part) => return line,
                 Ok(line) => heard.push(line),
                 Err(e) => panic!("waited in vain for {part:?} ({e}); heard {heard:#?}"),
@@ -186,39 +176,15 @@ impl Running {
         }
     }
 
-    /// Sends it a signal, as `kill` does.
     pub(crate) fn signal(&self, name: &str) {
-        let kill = format!("kill -{name} {}", self.pid());
-        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success(), "{kill}");
+        self.0.signal(name);
     }
 
     /// Waits for its end; answers with the exit status and what it still printed.
-    pub(crate) fn end(mut self) -> Ended {
-        let out = rest(&self.out);
-        let err = rest(&self.err);
-        let status: ExitStatus = self.child.wait().unwrap();
-        Ended { code: status.code().unwrap_or(-1), out, err }
+    pub(crate) fn end(self) -> Ended {
+        let (out, err) = (rest(&self.0.out), rest(&self.0.err));
+        Ended { code: self.0.code(), out, err }
     }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended already.
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
-
-fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
-    let (tell, told) = mpsc::channel();
-    thread::spawn(move || {
-        for line in BufReader::new(stream).lines() {
-            if tell.send(line.unwrap()).is_err() {
-                break;
-            }
-        }
-    });
-    told
 }
 
 /// All lines until the stream ends.

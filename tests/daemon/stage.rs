@@ -18,7 +18,7 @@ use tokio::{
     process::{Child, Command},
 };
 
-use crate::harness::{Inbox, Kind, Server, namespace, within};
+use crate::harness::{Inbox, Kind, Server, namespace, signal, within};
 
 /// How a daemon is to be started.
 pub(crate) struct Setup {
@@ -158,8 +158,7 @@ impl Process {
 
     /// Sends it a signal, as `kill` does.
     pub(crate) fn signal(&self, name: &str) {
-        let kill = format!("kill -{name} {}", self.pid());
-        assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success(), "{kill}");
+        signal(self.pid(), name);
     }
 
     /// Waits for its end: the exit status, -1 for a signal, and its whole log.

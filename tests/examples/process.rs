@@ -1,15 +1,13 @@
 //! Runs the built examples beside the test, and reads what they print line by line.
 
 use std::{
-    io::{BufRead as _, BufReader, Read},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::mpsc::{self, Receiver, RecvTimeoutError},
-    thread,
+    process::{Command, Stdio},
+    sync::mpsc::RecvTimeoutError,
     time::SystemTime,
 };
 
-use crate::harness::PATIENCE;
+use crate::harness::{Beside, PATIENCE};
 
 /// The program of an example, as cargo has built it along with the tests.
 pub(crate) fn example(name: &str) -> Command {
@@ -36,17 +34,13 @@ fn sources(name: &str) -> Vec<PathBuf> {
 
 /// An example beside the test. Dropped, it is killed.
 pub(crate) struct Running {
-    child: Child,
-    out: Receiver<String>,
-    err: Receiver<String>,
+    beside: Beside,
     heard: Vec<String>,
 }
 
 impl Running {
-    pub(crate) fn start(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (out, err) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
-        Self { child, out, err, heard: Vec::new() }
+    pub(crate) fn start(command: Command) -> Self {
+        Self { beside: Beside::start(command), heard: Vec::new() }
     }
 
     /// Waits until a line that contains this has come; answers with it.
@@ -55,55 +49,32 @@ impl Running {
             if let Some(line) = self.heard.iter().find(|line| line.contains(part)) {
                 return line.clone();
             }
-            match self.out.recv_timeout(PATIENCE) {
+            match self.beside.out.recv_timeout(PATIENCE) {
                 Ok(line) => self.heard.push(line),
                 Err(error) => {
-                    let err: Vec<String> = self.err.try_iter().collect();
+                    let err: Vec<String> = self.beside.err.try_iter().collect();
                     panic!("waited in vain for {part:?} ({error}); heard {:#?}, and on stderr {err:#?}", self.heard)
                 }
             }
         }
     }
 
-    /// Sends it a signal, as `kill` does.
     pub(crate) fn signal(&self, name: &str) {
-        let kill = format!("kill -{name} {}", self.child.id());
-        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success(), "{kill}");
+        self.beside.signal(name);
     }
 
     /// Waits for its end; answers with the exit code, -1 for none, and all that it has printed.
     pub(crate) fn end(mut self) -> (i32, Vec<String>) {
         let mut heard = std::mem::take(&mut self.heard);
         loop {
-            match self.out.recv_timeout(PATIENCE) {
+            match self.beside.out.recv_timeout(PATIENCE) {
                 Ok(line) => heard.push(line),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => panic!("it does not end; heard {heard:#?}"),
             }
         }
-        let status = self.child.wait().unwrap();
-        let err: Vec<String> = self.err.iter().collect();
+        let err: Vec<String> = self.beside.err.iter().collect();
         assert!(err.is_empty(), "on stderr: {err:#?}");
-        (status.code().unwrap_or(-1), heard)
+        (self.beside.code(), heard)
     }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended already.
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
-
-fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
-    let (tell, told) = mpsc::channel();
-    thread::spawn(move || {
-        for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            if tell.send(line).is_err() {
-                break;
-            }
-        }
-    });
-    told
 }

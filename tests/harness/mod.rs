@@ -5,12 +5,15 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop at the first surprise")]
 
+mod process;
 mod rights;
 mod server;
 mod wait;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+#[allow(unused_imports, reason = "each test binary uses a part")]
+pub(crate) use process::{Beside, signal};
 #[allow(unused_imports, reason = "each test binary uses a part")]
 pub(crate) use rights::{Rights, as_forewarn, documented_rights};
 #[allow(unused_imports, reason = "each test binary uses a part")]

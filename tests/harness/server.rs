@@ -17,6 +17,7 @@ use std::{
 
 use redis::AsyncConnectionConfig;
 
+use super::process::signal;
 use super::rights::{self, Rights, as_forewarn};
 use super::wait::PATIENCE;
 
@@ -193,18 +194,12 @@ impl Server {
 
     /// Stops its execution: connections stay, nothing is answered.
     pub(crate) fn pause(&self) {
-        self.signal("STOP");
+        signal(self.pid(), "STOP");
     }
 
     /// Goes on after a pause.
     pub(crate) fn resume(&self) {
-        self.signal("CONT");
-    }
-
-    fn signal(&self, name: &str) {
-        let kill = format!("kill -{name} {}", self.pid());
-        let status = Command::new("sh").args(["-c", &kill]).status().expect("sh runs");
-        assert!(status.success(), "{kill}: {status}");
+        signal(self.pid(), "CONT");
     }
 }
 
