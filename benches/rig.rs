@@ -10,7 +10,7 @@ use forewarn::{Forewarn, Namespace, Settings};
 use tokio::time::sleep;
 
 use crate::bare::Bare;
-use crate::harness::Server;
+use crate::harness::{Rights, Server};
 use crate::meter::Meter;
 
 /// The larger of the two leads of every namespace here, in milliseconds; the other is a tenth of it.
@@ -34,7 +34,9 @@ impl Rig {
     pub(crate) async fn start() -> Result<Self> {
         let server = Server::start();
         let store = Arc::new(RedisStore::connect(&server.url()).await?);
-        let bare = Bare::new(server.connection().await).await?;
+        // Under rights, too: each command is checked on either side.
+        let rights = Rights::documented().and("~* +script|load");
+        let bare = Bare::new(server.connection_with(&rights).await).await?;
         let meter = Meter::new(server.connection().await);
         Ok(Self { server, store, bare, meter })
     }

@@ -8,6 +8,9 @@ use std::{
     process::{Command, Stdio},
 };
 
+use forewarn::model::{Name, Settings};
+use forewarn::store::redis::RedisStore;
+use forewarn::store::{Change, Store as _};
 use harness::{Kind, Server, eventually, servers};
 
 /// Set for a run of this binary that is itself the subject of a test.
@@ -24,6 +27,21 @@ async fn every_server_at_hand_answers_on_its_port_and_its_socket() {
         let by_socket = redis::Client::open(server.owner_socket_url()).unwrap();
         let pong: String = redis::cmd("PING").query(&mut by_socket.get_connection().unwrap()).unwrap();
         assert_eq!(pong, "PONG");
+    }
+}
+
+#[tokio::test]
+async fn forewarn_gets_nowhere_as_the_user_of_the_harness() {
+    for kind in servers() {
+        let server = Server::start_with(kind, &[]);
+        let settings = Change::settings(Settings::default());
+        let apply = async |url: &str, name: &str| {
+            let store = RedisStore::connect(url).await.unwrap();
+            store.configure(&Name::new("namespace", name).unwrap(), &settings).await
+        };
+        apply(&server.url(), "a").await.unwrap();
+        let problem = apply(&server.owner_url(), "b").await.unwrap_err();
+        assert!(format!("{problem:?}").contains("evalsha"), "{kind}: {problem:?}");
     }
 }
 

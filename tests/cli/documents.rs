@@ -70,11 +70,7 @@ fn the_documented_event_ids_are_those_of_the_documented_events() {
 fn grant(server: &Server, part: &str) {
     let lines: Vec<String> = documented_rights().into_iter().filter(|line| line.contains(part)).collect();
     assert!(!lines.is_empty(), "no line has {part}");
-    for line in lines {
-        let mut words = line.split_whitespace();
-        let mut command = redis::cmd(words.next().unwrap());
-        command.arg(words.collect::<Vec<_>>()).exec(&mut server.blocking_connection()).unwrap();
-    }
+    lines.iter().for_each(|line| server.command(line));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    harness::{Kind, Server, free_port, namespace},
+    harness::{Kind, Server, as_forewarn, free_port, namespace},
     process::{Running, bare, end},
 };
 
@@ -63,7 +63,7 @@ impl Guarded {
             .args(words)
             .env_remove("SSL_CERT_DIR")
             .env("SSL_CERT_FILE", authority)
-            .env("FOREWARN_STORE", format!("rediss://localhost:{}", self.port));
+            .env("FOREWARN_STORE", as_forewarn(&format!("rediss://localhost:{}", self.port)));
         command
     }
 }
@@ -93,7 +93,7 @@ fn a_certificate_that_nobody_vouches_for_is_a_clear_error() {
 fn a_plain_connection_to_a_server_of_tls_fails_in_one_line() {
     let server = Guarded::start();
     let mut command = server.command(&server.authority(), &["namespace", "list"]);
-    command.env("FOREWARN_STORE", format!("redis://localhost:{}", server.port));
+    command.env("FOREWARN_STORE", as_forewarn(&format!("redis://localhost:{}", server.port)));
     let said = end(command).failed();
     assert!(said.starts_with("error: ") && said.lines().count() == 1, "{said}");
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Kind, Server, free_port},
+    harness::{Kind, Server, as_forewarn, free_port},
     stage::{Client, Daemon, Setup},
     token::{secret, token},
 };
@@ -108,7 +108,7 @@ async fn the_listener_and_the_store_speak_tls() {
     let arguments: Vec<String> = tls.into_iter().chain(files).collect();
     let _server = Server::start_with(Kind::Redis, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
     let config = format!("[tls]\ncert_file = \"{}\"\nkey_file = \"{}\"\n", file("server.pem"), file("server.key"));
-    let setup = Setup::on(format!("rediss://localhost:{port}")).config(&config);
+    let setup = Setup::on(as_forewarn(&format!("rediss://localhost:{port}"))).config(&config);
     let daemon = setup.variable("SSL_CERT_FILE", &file("ca.pem")).start().await;
     assert!(daemon.url.starts_with("https://127.0.0.1:"), "{}", daemon.url);
     let ca = reqwest::Certificate::from_pem(&std::fs::read(file("ca.pem")).unwrap()).unwrap();

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[allow(unused_imports, reason = "each test binary uses a part")]
 pub(crate) use process::{Beside, signal};
 #[allow(unused_imports, reason = "each test binary uses a part")]
-pub(crate) use rights::{Rights, as_forewarn, documented_rights};
+pub(crate) use rights::{PASSWORD, Rights, as_forewarn, documented_rights};
 #[allow(unused_imports, reason = "each test binary uses a part")]
 pub(crate) use server::{Kind, Server, free_port, servers};
 #[allow(unused_imports, reason = "each test binary uses a part")]

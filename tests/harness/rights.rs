@@ -6,8 +6,8 @@ use std::fs;
 
 /// The user of every connection that is not the harness's own.
 pub(super) const USER: &str = "forewarn";
-/// In place of the one in the document.
-const PASSWORD: &str = "of-the-tests";
+/// Its password, in place of the one in the document.
+pub(crate) const PASSWORD: &str = "of-the-tests";
 
 /// The lines of the document that give rights, as they stand there.
 pub(crate) fn documented_rights() -> Vec<String> {
@@ -37,6 +37,11 @@ impl Rights {
             false => word,
         });
         Self(moved.collect())
+    }
+
+    /// The harness's own: all but what every call of forewarn needs, so that forewarn cannot pass for the harness.
+    pub(super) fn of_owner() -> Self {
+        Self(Vec::new()).and("on nopass ~* &* +@all -evalsha")
     }
 
     /// And what ids that are keys of this pattern need.

@@ -1,7 +1,7 @@
 //! Servers that belong to the tests: each on a free port, in a directory of its own, gone when the test process is.
 //!
 //! A server is only ever ended by its own process id. It persists nothing unless its arguments say so. Its default user is
-//! the harness's own; forewarn connects as a user with the documented rights.
+//! the harness's own, with which forewarn can do nothing; forewarn connects as a user with the documented rights.
 
 use std::{
     collections::VecDeque,
@@ -15,7 +15,7 @@ use std::{
     thread,
 };
 
-use redis::AsyncConnectionConfig;
+use redis::{AsyncConnectionConfig, aio::MultiplexedConnection};
 
 use super::process::signal;
 use super::rights::{self, Rights, as_forewarn};
@@ -97,7 +97,9 @@ impl Server {
             environment.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
         let directory = tempfile::Builder::new().prefix("forewarn-").tempdir().expect("a temporary directory").keep();
         let own = arguments.iter().map(|&argument| argument.to_owned());
-        let arguments: Vec<String> = own.chain(user_argument(rights::USER, &Rights::documented())).collect();
+        let users = [("default", Rights::of_owner()), (rights::USER, Rights::documented())];
+        let users = users.iter().flat_map(|(name, rights)| user_argument(name, rights));
+        let arguments: Vec<String> = own.chain(users).collect();
         let mut problems = Vec::new();
         // Between the probe of a port and the server's start another process may take it.
         for _ in 0..8 {
@@ -145,7 +147,7 @@ impl Server {
         rights::as_user(&user, &self.owner_url())
     }
 
-    /// Its URL for the test itself, which may do everything: `redis://127.0.0.1:PORT`.
+    /// Its URL for the test itself, which may do all but run a script by its hash: `redis://127.0.0.1:PORT`.
     pub(crate) fn owner_url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
@@ -166,15 +168,28 @@ impl Server {
     }
 
     /// A connection for direct commands, without any time limit of its own.
-    pub(crate) async fn connection(&self) -> redis::aio::MultiplexedConnection {
-        let unlimited = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
-        let client = redis::Client::open(self.owner_url()).unwrap();
-        client.get_multiplexed_async_connection_with_config(&unlimited).await.expect("the test's own server answers")
+    pub(crate) async fn connection(&self) -> MultiplexedConnection {
+        connect(&self.owner_url()).await
+    }
+
+    /// The same for a new user that has these rights.
+    pub(crate) async fn connection_with(&self, rights: &Rights) -> MultiplexedConnection {
+        connect(&self.url_with(rights)).await
     }
 
     /// The same without a runtime.
     pub(crate) fn blocking_connection(&self) -> redis::Connection {
         redis::Client::open(self.owner_url()).unwrap().get_connection().expect("the test's own server answers")
+    }
+
+    /// Runs a command of words.
+    pub(crate) fn command(&self, line: &str) {
+        let mut words = line.split_whitespace();
+        let mut command = redis::cmd(words.next().expect("a word"));
+        command
+            .arg(words.collect::<Vec<_>>())
+            .exec(&mut self.blocking_connection())
+            .expect("the test's own server obeys");
     }
 
     /// Ends it as a crash would. Its directory stays for a restart.
@@ -210,6 +225,12 @@ impl Drop for Server {
             None => std::fs::remove_dir_all(&self.directory).unwrap(),
         }
     }
+}
+
+async fn connect(url: &str) -> MultiplexedConnection {
+    let unlimited = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
+    let client = redis::Client::open(url).unwrap();
+    client.get_multiplexed_async_connection_with_config(&unlimited).await.expect("the test's own server answers")
 }
 
 /// What gives a server this user when it starts.

@@ -11,12 +11,6 @@ use crate::scene::{LEASE, id, reminding, route};
 /// To ask for observers.
 const RIGHT: &str = "+pubsub|numsub";
 
-fn give(server: &Server, line: &str) {
-    let mut words = line.split_whitespace();
-    let mut command = redis::cmd(words.next().unwrap());
-    command.arg(words.collect::<Vec<_>>()).exec(&mut server.blocking_connection()).unwrap();
-}
-
 async fn hand_out(store: &dyn Store, namespace: &Name, text: &str) -> usize {
     store.track(namespace, forewarn::model::Mode::Upsert, &[overdue(store, text).await]).await.unwrap();
     store.claim(namespace, &route("main"), 10, LEASE).await.unwrap().claims.len()
@@ -41,7 +35,7 @@ async fn who_lacks_the_right_to_ask_for_observers_claims_all_the_same_and_is_tol
         let problem = store.feed(&session).await.map(drop).unwrap_err();
         let cause = std::error::Error::source(&problem).map(ToString::to_string).unwrap_or_default();
         assert!(format!("{problem} {cause}").to_lowercase().contains("pubsub"), "{problem}: {cause}");
-        give(&server, &format!("ACL SETUSER forewarn-0 {RIGHT}"));
+        server.command(&format!("ACL SETUSER forewarn-0 {RIGHT}"));
         let mut own = store.feed(&session).await.unwrap();
         assert_eq!(hand_out(&store, &session, "heard").await, 1);
         for feed in [&mut feed, &mut own] {
@@ -58,7 +52,7 @@ async fn a_feed_ends_with_its_connection() {
     let session = Name::new("namespace", "session").unwrap();
     store.configure(&session, &Change::settings(reminding(&[]))).await.unwrap();
     let mut feed = store.feed(&session).await.unwrap();
-    give(&server, "CLIENT KILL TYPE pubsub");
+    server.command("CLIENT KILL TYPE pubsub");
     assert!(within("the end of the feed", feed.next()).await.is_none());
     let mut feed = store.feed(&session).await.unwrap();
     assert_eq!(hand_out(&store, &session, "a").await, 1);
