@@ -36,6 +36,10 @@ use anyhow::Result;
 use pair::Round;
 use table::Targets;
 
+/// That of the command line, for both sides of every comparison.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The sections, in the order in which they run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {

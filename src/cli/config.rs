@@ -9,7 +9,6 @@ use forewarn::{
     store::Preview,
 };
 use serde_json::json;
-use tracing_subscriber::EnvFilter;
 
 use super::{
     exit::{Exit, describe},
@@ -108,10 +107,7 @@ fn show(loaded: &Loaded, json: bool) -> anyhow::Result<Exit> {
 async fn check(loaded: &Loaded) -> anyhow::Result<Exit> {
     let config = &loaded.config;
     warn(loaded);
-    if let Err(error) = EnvFilter::try_new(&config.log.filter) {
-        say(format_args!("error: log.filter is no log filter ({error}); give a level such as info"));
-        return Ok(Exit::Usage);
-    }
+    super::log::parse("log.filter", &config.log.filter)?;
     let mut lines = vec![match &loaded.file {
         Some(path) => format!("file {}", path.display()),
         None => "no file".to_owned(),

@@ -7,14 +7,18 @@ use std::{
 
 use forewarn::config::LogFormat;
 use tracing_subscriber::{
-    EnvFilter, Layer as _, Registry, layer::SubscriberExt as _, reload, util::SubscriberInitExt as _,
+    Layer as _, Registry,
+    filter::{LevelFilter, Targets},
+    layer::SubscriberExt as _,
+    reload,
+    util::SubscriberInitExt as _,
 };
 
 use super::exit::Usage;
 
 /// The filter of the log that has been started.
 #[derive(Debug)]
-pub(super) struct SetLog(reload::Handle<EnvFilter, Registry>);
+pub(super) struct SetLog(reload::Handle<Targets, Registry>);
 
 impl SetLog {
     /// Takes another filter.
@@ -38,11 +42,33 @@ pub(super) fn start(filter: &str, format: LogFormat) -> anyhow::Result<SetLog> {
     begin(parse("log.filter", filter)?, format)
 }
 
-fn parse(field: &str, filter: &str) -> Result<EnvFilter, Usage> {
-    EnvFilter::try_new(filter).map_err(|e| Usage(format!("{field} is no log filter ({e}); give a level such as debug")))
+/// A level, or levels by target: `info`, `warn,forewarn::http=debug`.
+pub(super) fn parse(field: &str, filter: &str) -> Result<Targets, Usage> {
+    let mut targets = Targets::new();
+    for part in filter.split(',').map(str::trim) {
+        let (target, level) = part.split_once('=').map_or((None, part), |(target, level)| (Some(target), level));
+        // An empty text would be read as a level, too.
+        let level = Some(level).filter(|level| !level.is_empty()).and_then(|level| level.parse::<LevelFilter>().ok());
+        let level = level.ok_or_else(|| wrong(field, part))?;
+        let is_path = |c: char| c.is_ascii_alphanumeric() || "_:-".contains(c);
+        targets = match target {
+            None => targets.with_default(level),
+            Some(target) if !target.is_empty() && target.chars().all(is_path) => targets.with_target(target, level),
+            Some(_) => return Err(wrong(field, part)),
+        };
+    }
+    Ok(targets)
 }
 
-fn begin(filter: EnvFilter, format: LogFormat) -> anyhow::Result<SetLog> {
+fn wrong(field: &str, part: &str) -> Usage {
+    let part = part.escape_debug();
+    Usage(format!(
+        "{field} is no log filter: \"{part}\"; give a level (error, warn, info, debug, trace, off), or levels by target as in \
+         warn,forewarn::http=debug"
+    ))
+}
+
+fn begin(filter: Targets, format: LogFormat) -> anyhow::Result<SetLog> {
     let (filter, handle) = reload::Layer::new(filter);
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
     let lines = match format {
@@ -51,4 +77,19 @@ fn begin(filter: EnvFilter, format: LogFormat) -> anyhow::Result<SetLog> {
     };
     tracing_subscriber::registry().with(filter).with(lines).try_init()?;
     Ok(SetLog(handle))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_is_a_level_or_levels_by_target() {
+        for good in ["info", "OFF", "warn,forewarn::http=debug", "forewarn=trace, warn"] {
+            parse("log.filter", good).unwrap();
+        }
+        for bad in ["", "inof", "[[[", "=debug", "a=", "a b=info", "info,", "forewarn"] {
+            assert!(parse("log.filter", bad).is_err(), "{bad}");
+        }
+    }
 }

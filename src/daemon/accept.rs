@@ -1,68 +1,129 @@
-//! A limit on connections: one too many is closed before it costs anything.
+//! Accepts connections, as many at once as allowed, and ends them in order.
 
-use std::{
-    io,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
+use std::{io, sync::Arc, time::Duration};
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
 };
+use tokio::{
+    net::{TcpListener, TcpStream},
+    pin, select,
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{sleep, timeout},
+};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::{either::Either, sync::CancellationToken, task::TaskTracker};
+use tracing::warn;
 
-use axum_server::accept::Accept;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tower::Service;
+use crate::config::Limits;
 
-/// Accepts as many connections at once as there are places.
-#[derive(Debug, Clone)]
-pub(super) struct Limited<A> {
+/// Serves one router on every connection that is accepted. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Front {
+    router: Router,
+    tls: Option<TlsAcceptor>,
+    protocol: http1::Builder,
+    header_timeout: Duration,
     places: Arc<Semaphore>,
-    inner: A,
+    open: TaskTracker,
+    /// Accepts nothing more, and each connection ends after the request it is at.
+    draining: CancellationToken,
+    /// Ends every connection now.
+    cut: CancellationToken,
 }
 
-/// The service of one connection, with its place.
-#[derive(Debug, Clone)]
-pub(super) struct Placed<S> {
-    service: S,
-    _place: Arc<OwnedSemaphorePermit>,
-}
-
-impl<A> Limited<A> {
-    pub(super) fn new(places: usize, inner: A) -> Self {
-        Self { places: Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS))), inner }
+impl Front {
+    pub(super) fn new(router: Router, tls: Option<TlsAcceptor>, limits: &Limits) -> Self {
+        let size = |limit: u32| usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut protocol = http1::Builder::new();
+        // Less than this the implementation of the protocol does not take.
+        protocol.timer(TokioTimer::new()).header_read_timeout(limits.header_timeout);
+        protocol.max_buf_size(size(limits.max_header).max(8192));
+        let places = size(limits.max_connections).clamp(1, Semaphore::MAX_PERMITS);
+        Self {
+            router,
+            tls,
+            protocol,
+            header_timeout: limits.header_timeout,
+            places: Arc::new(Semaphore::new(places)),
+            open: TaskTracker::new(),
+            draining: CancellationToken::new(),
+            cut: CancellationToken::new(),
+        }
     }
-}
 
-impl<A, I, S> Accept<I, S> for Limited<A>
-where
-    A: Accept<I, S, Future: Send + 'static, Stream: Send, Service: Send>,
-    I: Send,
-    S: Send,
-{
-    type Stream = A::Stream;
-    type Service = Placed<A::Service>;
-    type Future = Pin<Box<dyn Future<Output = io::Result<(Self::Stream, Self::Service)>> + Send>>;
+    /// How many connections are open.
+    pub(super) fn open(&self) -> usize {
+        self.open.len()
+    }
 
-    fn accept(&self, stream: I, service: S) -> Self::Future {
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            return Box::pin(async { Err(io::Error::other("more connections than limits.max_connections allows")) });
+    /// Lets [`Front::serve`] end as soon as every connection has.
+    pub(super) fn drain(&self) {
+        self.draining.cancel();
+    }
+
+    /// Ends the connections that are left.
+    pub(super) fn cut(&self) {
+        self.cut.cancel();
+    }
+
+    /// Accepts connections until it drains, and waits for them.
+    pub(super) async fn serve(&self, listener: TcpListener) {
+        loop {
+            let accepted = select! {
+                accepted = listener.accept() => accepted,
+                () = self.draining.cancelled() => break,
+            };
+            match accepted {
+                // One too many is closed before it costs anything.
+                Ok((stream, _)) => {
+                    if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+                        self.open.spawn(self.clone().connection(stream, place));
+                    }
+                }
+                // The client's own trouble.
+                Err(error) if is_of_client(&error) => {}
+                Err(error) => {
+                    // As when no file is left to be opened: it may pass.
+                    warn!("a connection cannot be accepted: {error}");
+                    sleep(Duration::from_secs(1)).await;
+                }
+            }
+        }
+        drop(listener);
+        self.open.close();
+        self.open.wait().await;
+    }
+
+    async fn connection(self, stream: TcpStream, _place: OwnedSemaphorePermit) {
+        // An answer is written whole, so nothing is gained by waiting for more of it.
+        drop(stream.set_nodelay(true));
+        let stream = match &self.tls {
+            None => Either::Left(stream),
+            Some(tls) => match timeout(self.header_timeout, tls.accept(stream)).await {
+                Ok(Ok(stream)) => Either::Right(stream),
+                _ => return,
+            },
         };
-        let accepting = self.inner.accept(stream, service);
-        Box::pin(async move {
-            let (stream, service) = accepting.await?;
-            Ok((stream, Placed { service, _place: Arc::new(place) }))
-        })
+        let connection = self.protocol.serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.router));
+        pin!(connection);
+        select! {
+            // Whatever ends it is the client's doing, and was answered if there was anybody to answer.
+            _ = &mut connection => return,
+            () = self.draining.cancelled() => connection.as_mut().graceful_shutdown(),
+            () = self.cut.cancelled() => return,
+        }
+        select! {
+            _ = &mut connection => {}
+            () = self.cut.cancelled() => {}
+        }
     }
 }
 
-impl<S: Service<R>, R> Service<R> for Placed<S> {
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = S::Future;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.service.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: R) -> S::Future {
-        self.service.call(request)
-    }
+fn is_of_client(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }

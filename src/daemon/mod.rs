@@ -15,12 +15,8 @@ use std::{
     time::Duration,
 };
 
-use axum_server::{
-    Handle,
-    accept::NoDelayAcceptor,
-    tls_rustls::{RustlsAcceptor, RustlsConfig},
-};
 use tokio::{join, select, sync::watch, time::sleep};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -29,7 +25,7 @@ use crate::forewarn::Forewarn;
 use crate::http::{App, Keyring, router};
 use crate::model::format_span;
 
-use accept::Limited;
+use accept::Front;
 pub use reload::SetFilter;
 use reload::{Reloader, apply_all};
 
@@ -53,9 +49,6 @@ pub enum DaemonError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The listener has failed.
-    #[error("the listener has failed")]
-    Serve(#[source] io::Error),
 }
 
 /// How a daemon ended.
@@ -71,7 +64,7 @@ pub struct Daemon {
     app: App,
     listener: TcpListener,
     address: SocketAddr,
-    tls: Option<RustlsConfig>,
+    tls: Option<TlsAcceptor>,
     config: Config,
     changes: Option<Changes>,
     set_filter: Option<SetFilter>,
@@ -114,12 +107,14 @@ impl Daemon {
     /// once, event streams end, claims that nobody got are given back, and requests have until the stop time-out.
     ///
     /// # Errors
-    /// [`DaemonError::Serve`] if the listener fails.
+    /// [`DaemonError::Listen`] if the listener cannot be used any more.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Ended, DaemonError> {
         let Self { app, listener, address, tls, config, changes, set_filter } = self;
         let (stop_timeout, stop_timeouts) = watch::channel(config.stop_timeout);
-        let handle: Handle<SocketAddr> = Handle::new();
-        let serving = serve(&app, listener, address, tls, &config, handle.clone());
+        let listener = tokio::net::TcpListener::from_std(listener)
+            .map_err(|source| DaemonError::Listen { address: address.to_string(), source })?;
+        let front = Front::new(router(app.clone()), tls, &config.limits);
+        let serving = front.serve(listener);
         let owed = apply_all(app.forewarn(), &config).await;
         let mut reloader =
             Reloader { app: app.clone(), config: config.clone(), changes, set_filter, stop_timeout, owed };
@@ -135,19 +130,18 @@ impl Daemon {
         let stopping = async {
             shutdown.await;
             notify::stopping();
-            let (open, wait) = (handle.connection_count(), *stop_timeouts.borrow());
-            info!(connections = open, "stopping: requests may take up to {} to finish", format_span(wait));
+            let wait = *stop_timeouts.borrow();
+            info!(connections = front.open(), "stopping: requests may take up to {} to finish", format_span(wait));
             app.stop();
-            handle.graceful_shutdown(None);
+            front.drain();
             sleep(wait).await;
-            let cut = handle.connection_count();
-            handle.shutdown();
+            let cut = front.open();
+            front.cut();
             cut
         };
         let serving = async {
-            let served = serving.await;
+            serving.await;
             ended.cancel();
-            served
         };
         let stopping = async {
             select! {
@@ -156,45 +150,13 @@ impl Daemon {
             }
         };
         notify::ready();
-        let (served, (), cut) = join!(serving, agents, stopping);
+        let ((), (), cut) = join!(serving, agents, stopping);
         app.stop();
         if !app.settle(Duration::from_secs(5)).await {
             warn!("claims that nobody got could not be given back; they are handed out again when their leases end");
         }
-        served?;
         Ok(Ended { cut })
     }
-}
-
-/// Serves until the handle says that it is over.
-async fn serve(
-    app: &App,
-    listener: TcpListener,
-    address: SocketAddr,
-    tls: Option<RustlsConfig>,
-    config: &Config,
-    handle: Handle<SocketAddr>,
-) -> Result<(), DaemonError> {
-    let limits = &config.limits;
-    let mut server = axum_server::from_tcp(listener)
-        .map_err(|source| DaemonError::Listen { address: address.to_string(), source })?
-        .http1_only()
-        .handle(handle)
-        .first_request_timeout(limits.header_timeout);
-    let max_header = usize::try_from(limits.max_header).unwrap_or(usize::MAX);
-    // Less than this the protocol's implementation does not take.
-    server.http_builder().http1().max_buf_size(max_header.max(8192)).header_read_timeout(limits.header_timeout);
-    let service = router(app.clone()).into_make_service();
-    let places = usize::try_from(limits.max_connections).unwrap_or(usize::MAX);
-    let limited = Limited::new(places, NoDelayAcceptor::new());
-    let served = match tls {
-        Some(config) => {
-            let acceptor = RustlsAcceptor::new(config).handshake_timeout(limits.header_timeout).acceptor(limited);
-            server.acceptor(acceptor).serve(service).await
-        }
-        None => server.acceptor(limited).serve(service).await,
-    };
-    served.map_err(DaemonError::Serve)
 }
 
 impl fmt::Debug for Daemon {

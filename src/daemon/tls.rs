@@ -2,18 +2,18 @@
 
 use std::{path::Path, sync::Arc};
 
-use axum_server::tls_rustls::RustlsConfig;
 use rustls::{
     ServerConfig,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
 };
+use tokio_rustls::TlsAcceptor;
 
 use crate::config::Tls;
 use crate::daemon::DaemonError;
 
 /// Loads the files.
-pub(super) fn load(tls: &Tls) -> Result<RustlsConfig, DaemonError> {
+pub(super) fn load(tls: &Tls) -> Result<TlsAcceptor, DaemonError> {
     let Tls { cert_file, key_file } = tls;
     let chain = CertificateDer::pem_file_iter(cert_file)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
@@ -27,7 +27,7 @@ pub(super) fn load(tls: &Tls) -> Result<RustlsConfig, DaemonError> {
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key));
     let mut config = config.map_err(|e| unusable(key_file, format!("it does not fit the certificate: {e}")))?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(RustlsConfig::from_config(Arc::new(config)))
+    Ok(Arc::new(config).into())
 }
 
 fn unusable(file: &Path, problem: impl ToString) -> DaemonError {

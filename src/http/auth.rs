@@ -7,12 +7,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use axum::{
-    extract::{Request, State},
-    http::{HeaderMap, header},
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
+use axum::http::{HeaderMap, header};
 use subtle::{Choice, ConstantTimeEq};
 
 use crate::api::Code;
@@ -26,21 +21,21 @@ use crate::store::StoreError;
 /// The tokens that are accepted; may be changed while requests are served.
 #[derive(Debug, Clone, Default)]
 pub struct Keyring {
-    keys: Arc<RwLock<Arc<[Token]>>>,
+    keys: Arc<RwLock<Arc<[Arc<Token>]>>>,
 }
 
 impl Keyring {
     /// Accepts these tokens.
     pub fn new(keys: Vec<Token>) -> Self {
-        Self { keys: Arc::new(RwLock::new(keys.into())) }
+        Self { keys: Arc::new(RwLock::new(keys.into_iter().map(Arc::new).collect())) }
     }
 
     /// Accepts these tokens, and no others from now on.
     pub fn replace(&self, keys: Vec<Token>) {
-        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys.into();
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys.into_iter().map(Arc::new).collect();
     }
 
-    fn keys(&self) -> Arc<[Token]> {
+    fn keys(&self) -> Arc<[Arc<Token>]> {
         Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -56,30 +51,32 @@ impl Keyring {
         for key in self.keys().iter() {
             let is_it: Choice = key.hash.as_bytes().ct_eq(hash.as_bytes());
             if bool::from(is_it) {
-                found = Some(Caller { name: key.name.clone(), scope: key.scope, namespaces: key.namespaces.clone() });
+                found = Some(Caller(Some(Arc::clone(key))));
             }
         }
         found
     }
 }
 
-/// Who calls.
+/// Who calls: the bearer of a token, or somebody where no tokens are needed. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Caller {
-    name: String,
-    scope: Scope,
-    namespaces: Option<Vec<Name>>,
-}
+pub(super) struct Caller(Option<Arc<Token>>);
 
 impl Caller {
     /// Somebody where no tokens are needed.
-    fn anybody() -> Self {
-        Self { name: "anybody".to_owned(), scope: Scope::Admin, namespaces: None }
+    const ANYBODY: Self = Self(None);
+
+    fn scope(&self) -> Scope {
+        self.0.as_ref().map_or(Scope::Admin, |token| token.scope)
+    }
+
+    fn name(&self) -> &str {
+        self.0.as_ref().map_or("anybody", |token| &token.name)
     }
 
     /// Whether it may do this anywhere.
     pub(super) fn check_scope(&self, needed: Scope) -> Result<(), Problem> {
-        if self.scope >= needed {
+        if self.scope() >= needed {
             return Ok(());
         }
         let word = |scope| match scope {
@@ -87,7 +84,7 @@ impl Caller {
             Scope::Write => "write",
             Scope::Admin => "admin",
         };
-        let (name, has, needs) = (&self.name, word(self.scope), word(needed));
+        let (name, has, needs) = (self.name(), word(self.scope()), word(needed));
         let detail = format!("token \"{name}\" has scope {has}, this needs {needs}; use another, or widen its scopes");
         Err(Problem::new(Code::Forbidden, detail))
     }
@@ -98,13 +95,14 @@ impl Caller {
         if self.sees(namespace) {
             return Ok(());
         }
-        let detail = format!("token \"{}\" is not for namespace \"{namespace}\"; add it to its namespaces", self.name);
+        let detail =
+            format!("token \"{}\" is not for namespace \"{namespace}\"; add it to its namespaces", self.name());
         Err(Problem::new(Code::Forbidden, detail))
     }
 
     /// Whether a namespace is among its own.
     pub(super) fn sees(&self, namespace: &Name) -> bool {
-        self.namespaces.as_ref().is_none_or(|own| own.contains(namespace))
+        self.0.as_ref().and_then(|token| token.namespaces.as_ref()).is_none_or(|own| own.contains(namespace))
     }
 
     /// How it is shown the ids of a namespace.
@@ -114,41 +112,20 @@ impl Caller {
 
     /// Whether it is given ids whole, at the latest by a claim.
     pub(super) fn is_given_ids(&self) -> bool {
-        self.scope >= Scope::Write
+        self.scope() >= Scope::Write
     }
 
     /// Whether it is shown ids that are secrets.
     pub(super) fn is_admin(&self) -> bool {
-        self.scope == Scope::Admin
+        self.scope() == Scope::Admin
     }
 }
 
-/// Finds out who calls, for the routes of the API.
-pub(super) async fn authenticate(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    match caller(&app, request.headers()) {
-        Ok(caller) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
-        }
-        Err(problem) => problem.into_response(),
-    }
-}
-
-/// The same for routes beside the API, which are open on a loopback address.
-pub(super) async fn authenticate_unless_local(State(app): State<App>, request: Request, next: Next) -> Response {
-    if app.is_local() {
-        return match check_host(&app, request.headers()) {
-            Ok(()) => next.run(request).await,
-            Err(problem) => problem.into_response(),
-        };
-    }
-    authenticate(State(app), request, next).await
-}
-
-fn caller(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
+/// Who calls.
+pub(super) fn caller(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
     if app.keyring().is_empty() {
         check_host(app, headers)?;
-        return Ok(Caller::anybody());
+        return Ok(Caller::ANYBODY);
     }
     let Some(header) = headers.get(header::AUTHORIZATION) else {
         let detail = "this daemon needs a token; send Authorization: Bearer TOKEN";
@@ -165,7 +142,7 @@ fn caller(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
 
 /// A page in somebody's browser can make requests to this machine by a name of its own that it has resolve to a loopback
 /// address. Where no token protects the API, only names of this machine are answered.
-fn check_host(app: &App, headers: &HeaderMap) -> Result<(), Problem> {
+pub(super) fn check_host(app: &App, headers: &HeaderMap) -> Result<(), Problem> {
     if !app.is_local() || !app.keyring().is_empty() {
         return Ok(());
     }

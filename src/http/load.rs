@@ -10,8 +10,7 @@ use std::{
 };
 
 use axum::{
-    extract::{Request, State},
-    middleware::Next,
+    extract::Request,
     response::{IntoResponse, Response},
 };
 use tokio::time::timeout;
@@ -80,14 +79,15 @@ fn too_many(what: &str, limit: &str) -> Problem {
 }
 
 /// Lets in as many requests as allowed, and lets none but those that wait take for ever.
-pub(super) async fn limit(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let counted = Counted::new(&app.load().requests, app.limits().max_requests);
+pub(super) async fn limit(app: &App, mut request: Request, run: impl AsyncFnOnce(Request) -> Response) -> Response {
+    let limits = app.limits();
+    let counted = Counted::new(&app.load().requests, limits.max_requests);
     let Some(counted) = counted else { return too_many("requests", "max_requests").into_response() };
     let place = Place(Arc::new(counted));
     request.extensions_mut().insert(place.clone());
     // The body may take one time-out by itself.
-    let patience = app.limits().request_timeout * 2;
-    let mut running = pin!(next.run(request));
+    let patience = limits.request_timeout * 2;
+    let mut running = pin!(run(request));
     match timeout(patience, &mut running).await {
         Ok(response) => response,
         // What waits may.

@@ -3,12 +3,14 @@
 //! Each figure carries the label `source`: `store` for what is the same whichever daemon is asked, `process` for what only this
 //! one knows. Sums over daemons make sense of the latter alone.
 
-use std::{sync::atomic::AtomicU64, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use axum::{
-    extract::{MatchedPath, Request, State},
-    http::{HeaderValue, header},
-    middleware::Next,
+    extract::{MatchedPath, State},
+    http::{HeaderValue, Method, header},
     response::{IntoResponse, Response},
 };
 use prometheus_client::{
@@ -26,15 +28,36 @@ use crate::store::Claims;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Requested {
-    method: String,
-    path: String,
+    method: &'static str,
+    path: Arc<str>,
     status: u16,
 }
 
+/// Which route handles a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Handled {
-    method: String,
-    path: String,
+pub(super) struct Handled {
+    method: &'static str,
+    path: Arc<str>,
+}
+
+impl Handled {
+    /// By the route's own path, as in `/v1/namespaces/{ns}`.
+    pub(super) fn by(method: &Method, path: Option<&MatchedPath>) -> Self {
+        let method = match *method {
+            Method::GET => "GET",
+            Method::PUT => "PUT",
+            Method::POST => "POST",
+            Method::DELETE => "DELETE",
+            Method::HEAD => "HEAD",
+            _ => "(other)",
+        };
+        Self { method, path: path.map_or("(none)", MatchedPath::as_str).into() }
+    }
+
+    /// The method and the path.
+    pub(super) fn parts(&self) -> (&'static str, &str) {
+        (self.method, &self.path)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -163,20 +186,14 @@ impl Metrics {
     }
 }
 
-/// Counts requests and how long they take, by route of the API, never by id.
-pub(super) async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
-    let path = request.extensions().get::<MatchedPath>().map_or("(none)", MatchedPath::as_str).to_owned();
-    let method = match request.method().as_str() {
-        known @ ("GET" | "PUT" | "POST" | "DELETE" | "HEAD") => known.to_owned(),
-        _ => "(other)".to_owned(),
-    };
+/// Counts a request and how long it takes, by route of the API, never by id.
+pub(super) async fn observe(app: &App, route: Handled, run: impl Future<Output = Response>) -> Response {
     let metrics = app.metrics();
     let _flying = Flying::new(&metrics.in_flight);
     let begun = Instant::now();
-    let response = next.run(request).await;
-    let labels = Handled { method, path };
-    metrics.durations.get_or_create(&labels).observe(begun.elapsed().as_secs_f64());
-    let Handled { method, path } = labels;
+    let response = run.await;
+    metrics.durations.get_or_create(&route).observe(begun.elapsed().as_secs_f64());
+    let Handled { method, path } = route;
     metrics.requests.get_or_create(&Requested { method, path, status: response.status().as_u16() }).inc();
     response
 }

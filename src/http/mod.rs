@@ -16,6 +16,7 @@ mod metrics;
 mod namespaces;
 mod notices;
 mod parked;
+mod pass;
 mod problems;
 mod router;
 mod stored;

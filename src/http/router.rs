@@ -1,16 +1,7 @@
 //! The routes of the API, what stands before them, and the OpenAPI document made from them.
 
-use axum::{
-    Json, Router,
-    extract::{MatchedPath, Request, State},
-    http::{HeaderValue, header},
-    middleware::from_fn_with_state,
-    response::Redirect,
-    routing::get,
-};
+use axum::{Json, Router, extract::State, middleware::from_fn_with_state, response::Redirect, routing::get};
 use serde::Serialize;
-use tower_http::{set_header::SetResponseHeaderLayer, trace::TraceLayer};
-use tracing::{Span, info_span};
 use utoipa::{
     Modify, OpenApi, ToSchema,
     openapi::security::{Http, HttpAuthScheme, SecurityScheme},
@@ -18,13 +9,12 @@ use utoipa::{
 use utoipa_axum::{router::OpenApiRouter, routes};
 use utoipa_swagger_ui::SwaggerUi;
 
-use crate::api::{self, Code};
+use crate::api;
 use crate::http::app::App;
-use crate::http::auth::{authenticate, authenticate_unless_local};
 use crate::http::error::Problem;
 use crate::http::extract::Anybody;
-use crate::http::load::limit;
-use crate::http::metrics::{self, observe};
+use crate::http::metrics;
+use crate::http::pass::{Door, no_such_method, nothing_here, pass};
 use crate::http::problems::Common;
 use crate::http::{claims, deadlines, health, namespaces, notices, parked};
 use crate::model::format_instant;
@@ -100,12 +90,6 @@ fn operations() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(metrics::metrics))
 }
 
-/// The span of a request: by its route, because ids may be secrets.
-fn span(request: &Request) -> Span {
-    let path = request.extensions().get::<MatchedPath>().map_or("(none)", MatchedPath::as_str);
-    info_span!("request", method = %request.method(), path)
-}
-
 /// The OpenAPI document.
 pub fn openapi() -> utoipa::openapi::OpenApi {
     OpenApiRouter::with_openapi(Document::openapi()).merge(api()).merge(open()).merge(operations()).into_openapi()
@@ -113,27 +97,15 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 
 /// The whole API.
 pub fn router(app: App) -> Router {
-    let document = openapi();
-    let docs = SwaggerUi::new("/docs").url("/openapi.json", document);
+    let door = |door| from_fn_with_state((app.clone(), door), pass);
+    let docs = SwaggerUi::new("/docs").url("/openapi.json", openapi());
     let operations: Router<App> = Router::from(operations()).merge(docs);
-    let operations = operations.route_layer(from_fn_with_state(app.clone(), authenticate_unless_local));
+    let home = get(|| async { Redirect::temporary("/docs/") });
     Router::from(api())
-        .route_layer(from_fn_with_state(app.clone(), authenticate))
-        .route_layer(from_fn_with_state(app.clone(), limit))
-        .merge(operations)
-        .merge(Router::from(open()))
-        .route("/", get(|| async { Redirect::temporary("/docs/") }))
-        .fallback(async || {
-            Problem::new(Code::NotFound, "there is nothing at this path; GET /openapi.json tells what there is")
-        })
-        .method_not_allowed_fallback(async || {
-            Problem::new(Code::MethodNotAllowed, "the path has no such method; GET /openapi.json tells which it has")
-        })
-        .layer(from_fn_with_state(app.clone(), observe))
-        .layer(SetResponseHeaderLayer::if_not_present(
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        ))
-        .layer(TraceLayer::new_for_http().make_span_with(span).on_failure(()))
+        .route_layer(door(Door::Guarded))
+        .merge(operations.route_layer(door(Door::Local)))
+        .merge(Router::from(open()).route("/", home).route_layer(door(Door::Open)))
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(no_such_method)
         .with_state(app)
 }
