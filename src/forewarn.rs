@@ -104,7 +104,7 @@ impl Forewarn {
     }
 
     /// One namespace. A name that is not valid is refused by the first call made with it.
-    pub fn namespace(&self, name: impl Into<String>) -> Namespace {
+    pub fn namespace(&self, name: impl AsRef<str>) -> Namespace {
         Namespace::new(Arc::clone(&self.store), name)
     }
 

@@ -18,8 +18,14 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    pub(super) fn new(store: Arc<dyn Store>, name: impl Into<String>) -> Self {
+    pub(super) fn new(store: Arc<dyn Store>, name: impl AsRef<str>) -> Self {
         Self { store, name: Name::new("namespace", name) }
+    }
+
+    /// The one of a name that is known to be one.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn of(store: Arc<dyn Store>, name: Name) -> Self {
+        Self { store, name: Ok(name) }
     }
 
     /// The name.

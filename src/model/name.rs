@@ -1,29 +1,29 @@
 //! The grammar shared by the names of namespaces, routes and key prefixes.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::Invalid;
 
-/// The name of a namespace, a route or a key prefix: `[a-z0-9][a-z0-9_.-]{0,63}`.
+/// The name of a namespace, a route or a key prefix: `[a-z0-9][a-z0-9_.-]{0,63}`. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "daemon", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "daemon", derive(utoipa::ToSchema), schema(value_type = String))]
 #[serde(try_from = "String", into = "String")]
-pub struct Name(String);
+pub struct Name(Arc<str>);
 
 impl Name {
     /// Checks and takes a name; `field` is what the error calls it (`namespace`, `route`, `prefix`).
     ///
     /// # Errors
     /// Refuses what does not match `[a-z0-9][a-z0-9_.-]{0,63}`.
-    pub fn new(field: &'static str, text: impl Into<String>) -> Result<Self, Invalid> {
-        let text = text.into();
+    pub fn new(field: &'static str, text: impl AsRef<str>) -> Result<Self, Invalid> {
+        let text = text.as_ref();
         let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || b"_.-".contains(&c);
         let bytes = text.as_bytes();
         let starts_well = bytes.first().is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
         if starts_well && bytes.len() <= 64 && bytes.iter().all(|c| inner(*c)) {
-            Ok(Self(text))
+            Ok(Self(text.into()))
         } else {
             let shown = text.escape_debug();
             Err(Invalid::new(
@@ -38,6 +38,12 @@ impl Name {
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl AsRef<str> for Name {
+    fn as_ref(&self) -> &str {
+        self.as_str()
     }
 }
 
@@ -63,7 +69,7 @@ impl TryFrom<String> for Name {
 
 impl From<Name> for String {
     fn from(name: Name) -> Self {
-        name.0
+        name.as_str().to_owned()
     }
 }
 

@@ -96,7 +96,7 @@ impl TestStore {
     }
 
     /// One namespace: [`Forewarn::namespace`].
-    pub fn namespace(&self, name: impl Into<String>) -> Namespace {
+    pub fn namespace(&self, name: impl AsRef<str>) -> Namespace {
         self.forewarn.namespace(name)
     }
 

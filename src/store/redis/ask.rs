@@ -7,7 +7,13 @@ use redis::Value;
 use crate::model::Name;
 use crate::store::StoreError;
 
-use super::{RedisStore, connection::Call, keys, scope::Scope, scripts::Operation};
+use super::{
+    RedisStore,
+    connection::{Args, Call},
+    keys,
+    scope::Scope,
+    scripts::Operation,
+};
 
 /// How often a call follows settings that change under it.
 pub(super) const MAX_RELOADS: usize = 8;
@@ -17,7 +23,7 @@ const MAX_BATCH: usize = 500;
 impl RedisStore {
     /// The namespace as last seen, or read now.
     pub(super) async fn scope(&self, namespace: &Name) -> Result<Arc<Scope>, StoreError> {
-        let known = self.scopes.lock().unwrap_or_else(PoisonError::into_inner).get(namespace).cloned();
+        let known = self.0.scopes.lock().unwrap_or_else(PoisonError::into_inner).get(namespace).cloned();
         match known {
             Some(scope) => Ok(scope),
             None => self.reload(namespace).await,
@@ -41,10 +47,10 @@ impl RedisStore {
 
     pub(super) async fn reload(&self, namespace: &Name) -> Result<Arc<Scope>, StoreError> {
         let read = self.read_configured(namespace).await;
-        let mut scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut scopes = self.0.scopes.lock().unwrap_or_else(PoisonError::into_inner);
         match read {
             Ok(configured) => {
-                let scope = Arc::new(Scope::new(&self.prefix, namespace, configured));
+                let scope = Arc::new(Scope::new(&self.0.prefix, namespace, configured));
                 scopes.insert(namespace.clone(), Arc::clone(&scope));
                 Ok(scope)
             }
@@ -66,7 +72,7 @@ impl RedisStore {
         namespace: &Name,
         operation: &Operation,
         requests: &[(u16, T)],
-        args: impl Fn(&Scope, &T) -> Result<Vec<Vec<u8>>, StoreError>,
+        args: impl Fn(&Scope, &T) -> Result<Args, StoreError>,
     ) -> Result<Vec<Result<Vec<Value>, StoreError>>, StoreError> {
         let reader = self.reader(namespace);
         let mut answers: Vec<Option<Result<Vec<Value>, StoreError>>> = requests.iter().map(|_| None).collect();
@@ -86,7 +92,7 @@ impl RedisStore {
             let mut behind = Vec::new();
             for (at, reply) in pending
                 .into_iter()
-                .zip(self.connection.run(operation.script(scope.settings().key_backed), &calls).await?)
+                .zip(self.0.connection.run(operation.script(scope.settings().key_backed), &calls).await?)
             {
                 match reply {
                     Err(error) => answers[at] = Some(Err(error)),
@@ -125,7 +131,7 @@ impl RedisStore {
         operation: &Operation,
         entries: &[E],
         id: impl Fn(&E) -> &[u8],
-        args: impl Fn(&Scope, &[&E]) -> Result<Vec<Vec<u8>>, StoreError>,
+        args: impl Fn(&Scope, &[&E]) -> Result<Args, StoreError>,
         decode: impl Fn(Value) -> Result<A, StoreError>,
     ) -> Result<Vec<A>, StoreError> {
         let shards = self.scope(namespace).await?.shards();

@@ -57,7 +57,7 @@ impl RedisStore {
     ) -> Result<Claims, StoreError> {
         let shards = self.scope_of_route(namespace, route).await?.0.shards();
         crons.resize(usize::from(shards), Vec::new());
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let turn = self.0.turn.fetch_add(1, Ordering::Relaxed);
         let requests: Vec<(u16, u32)> = (0..shards).map(|shard| (shard, part(limit, shards, shard, turn))).collect();
         let known = std::mem::take(crons);
         let args = |scope: &Scope, share: &u32, shard: usize| {
@@ -65,7 +65,7 @@ impl RedisStore {
                 number(scope.route_number(route)?),
                 number(share),
                 number(span_ms(lease)),
-                number(span_ms(self.max_poll)),
+                number(span_ms(self.0.max_poll)),
                 number(scope.settings().max_deliveries),
             ];
             own.extend(known.get(shard).into_iter().flatten().flatten().cloned());
@@ -98,7 +98,7 @@ impl RedisStore {
                 Ok(claims)
             }
             (None, Some(fault)) => Err(fault),
-            (None, None) => Err(self.connection.odd("no shard answered")),
+            (None, None) => Err(self.0.connection.odd("no shard answered")),
         }
     }
 
@@ -156,7 +156,7 @@ impl RedisStore {
         if tokens.is_empty() {
             return Ok(Vec::new());
         }
-        let mut replies = self.connection.pipeline(&pipeline).await?.into_iter();
+        let mut replies = self.0.connection.pipeline(&pipeline).await?.into_iter();
         let mut next = || replies.next().unwrap_or_default();
         let number = |bytes: Option<Vec<u8>>| -> Option<f64> { std::str::from_utf8(&bytes?).ok()?.parse().ok() };
         let mut suspects = Vec::new();

@@ -22,7 +22,15 @@ const CONNECTION_TIMEOUT: Duration = Duration::from_secs(2);
 /// One script call: the keys of its shard, then the arguments.
 pub(super) struct Call {
     pub(super) keys: Arc<Vec<String>>,
-    pub(super) args: Vec<Vec<u8>>,
+    pub(super) args: Args,
+}
+
+/// The arguments of a call: for most scripts the time and what all calls of a namespace have in common, then its own.
+#[derive(Default)]
+pub(super) struct Args {
+    pub(super) now: Option<Vec<u8>>,
+    pub(super) common: Arc<[Vec<u8>]>,
+    pub(super) own: Vec<Vec<u8>>,
 }
 
 /// A connection that comes back by itself.
@@ -124,7 +132,8 @@ impl Connection {
             for key in call.keys.iter() {
                 eval.arg(key);
             }
-            for arg in &call.args {
+            let Args { now, common, own } = &call.args;
+            for arg in now.iter().chain(&**common).chain(own) {
                 eval.arg(arg);
             }
         }

@@ -99,8 +99,8 @@ impl RedisStore {
 
     pub(super) async fn read_copy_mark(&self, namespace: &Name) -> Result<Option<CopyMark>, StoreError> {
         let reader = self.reader(namespace);
-        let meta = keys::meta(&self.prefix, namespace);
-        let json = self.connection.command(Cmd::new().arg("HGET").arg(meta).arg(import::MARK)).await?;
+        let meta = keys::meta(&self.0.prefix, namespace);
+        let json = self.0.connection.command(Cmd::new().arg("HGET").arg(meta).arg(import::MARK)).await?;
         let Some(json) = reader.bytes(json)? else { return Ok(None) };
         let mark = serde_json::from_slice(&json);
         mark.map(Some).map_err(|error| reader.odd(format!("the mark of a copy cannot be read: {error}")))
@@ -108,7 +108,8 @@ impl RedisStore {
 
     async fn export_part(&self, scope: &Scope, place: &Place, limit: u64) -> Result<Page, StoreError> {
         let Place(part, shard, at) = place;
-        let keys = scope.keys.get(usize::from(*shard)).ok_or_else(|| self.connection.odd("a bookmark of no shard"))?;
+        let keys =
+            scope.keys.get(usize::from(*shard)).ok_or_else(|| self.0.connection.odd("a bookmark of no shard"))?;
         let range = Range { keys, at: *at, limit };
         match part {
             Part::Cursors => Ok(Page { rows: self.read_sweeps(scope).await?.rows(), next: None }),
@@ -155,7 +156,7 @@ impl RedisStore {
         leads: &[LeadTime],
         ids: &[&[u8]],
     ) -> Result<Vec<Vec<Option<f64>>>, StoreError> {
-        let is_empty = reader.count(self.connection.command(Cmd::new().arg("ZCARD").arg(skip)).await?)? == 0;
+        let is_empty = reader.count(self.0.connection.command(Cmd::new().arg("ZCARD").arg(skip)).await?)? == 0;
         if is_empty || leads.is_empty() || ids.is_empty() {
             return Ok(Vec::new());
         }
@@ -166,7 +167,7 @@ impl RedisStore {
                 read.arg(import::of_lead(*lead, id));
             }
         }
-        let replies = self.connection.pipeline(&pipeline).await?;
+        let replies = self.0.connection.pipeline(&pipeline).await?;
         replies.into_iter().map(|scores| read::scores(reader, scores)).collect()
     }
 
@@ -185,7 +186,7 @@ impl RedisStore {
         let reader = self.reader(&scope.namespace);
         let mut scan = Cmd::new();
         scan.arg("HSCAN").arg(&range.keys[keys::OPEN]).arg(range.at).arg("COUNT").arg(range.limit);
-        let mut reply = reader.list(self.connection.command(&scan).await?)?.into_iter();
+        let mut reply = reader.list(self.0.connection.command(&scan).await?)?.into_iter();
         let next: u64 = reader.text(reply.next().unwrap_or_default())?.parse().unwrap_or_default();
         let mut fields = reader.list(reply.next().unwrap_or_default())?.into_iter();
         let mut rows = Vec::new();
@@ -286,7 +287,7 @@ impl RedisStore {
         let mut command = Cmd::new();
         let last = range.at + range.limit - 1;
         command.arg("ZRANGE").arg(&range.keys[key]).arg(range.at).arg(last).arg("WITHSCORES");
-        let entries = scored(reader, self.connection.command(&command).await?)?;
+        let entries = scored(reader, self.0.connection.command(&command).await?)?;
         let found = entries.len();
         Ok((entries, found))
     }
@@ -298,7 +299,7 @@ impl RedisStore {
         key: &str,
         fields: &[&[u8]],
     ) -> Result<(Vec<Option<Vec<u8>>>, usize), StoreError> {
-        let is_empty = reader.count(self.connection.command(Cmd::new().arg("HLEN").arg(key)).await?)? == 0;
+        let is_empty = reader.count(self.0.connection.command(Cmd::new().arg("HLEN").arg(key)).await?)? == 0;
         if is_empty || fields.is_empty() {
             return Ok((vec![None; fields.len()], fields.len()));
         }
@@ -306,7 +307,7 @@ impl RedisStore {
         for field in fields {
             pipeline.cmd("HSTRLEN").arg(key).arg(*field);
         }
-        let sizes = self.connection.pipeline(&pipeline).await?.into_iter().map(|size| reader.count(size));
+        let sizes = self.0.connection.pipeline(&pipeline).await?.into_iter().map(|size| reader.count(size));
         let sizes = sizes.collect::<Result<Vec<u64>, _>>()?;
         let count = fitting(sizes.into_iter().map(|size| usize::try_from(size).unwrap_or(usize::MAX)));
         Ok((self.read_fields(reader, key, &fields[..count]).await?, count))
@@ -326,7 +327,7 @@ impl RedisStore {
         for field in fields {
             command.arg(field.as_ref());
         }
-        let values: Vec<Value> = reader.list(self.connection.command(&command).await?)?;
+        let values: Vec<Value> = reader.list(self.0.connection.command(&command).await?)?;
         values.into_iter().map(|value| reader.bytes(value)).collect()
     }
 }

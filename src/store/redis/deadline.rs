@@ -9,6 +9,7 @@ use crate::store::{Expired, Removed, Renewed, Replaced, StoreError, Tracked};
 use super::{
     RedisStore,
     codec::Reader,
+    connection::Args,
     gather::MAX_BYTES,
     keys,
     scope::{Scope, number},
@@ -96,7 +97,7 @@ impl RedisStore {
         pipeline.cmd("ZSCORE").arg(&keys[keys::EXP]).arg(id.as_bytes());
         pipeline.cmd("HGET").arg(&keys[keys::PAYLOAD]).arg(id.as_bytes());
         let reader = self.reader(&scope.namespace);
-        let mut replies = self.connection.pipeline(&pipeline).await?.into_iter();
+        let mut replies = self.0.connection.pipeline(&pipeline).await?.into_iter();
         let mut read = || reader.bytes(replies.next().unwrap_or_default());
         let (armed, payload) = (read()?, read()?);
         Ok(payload.filter(|_| armed.is_some()))
@@ -172,7 +173,7 @@ impl RedisStore {
         self.ask_each(namespace, &scripts::EXPIRE, ids, Id::as_bytes, args, decode).await
     }
 
-    fn ids(&self, scope: &Scope, ids: &[&Id]) -> Result<Vec<Vec<u8>>, StoreError> {
+    fn ids(&self, scope: &Scope, ids: &[&Id]) -> Result<Args, StoreError> {
         scope.check_managed()?;
         Ok(scope.args(self.manual_now(), ids.iter().map(|id| id.as_bytes().to_vec())))
     }

@@ -13,11 +13,11 @@ impl RedisStore {
     pub(super) async fn observe(&self, namespace: &Name) -> Result<Feed, StoreError> {
         let shards = self.scope(namespace).await?.shards();
         let channels: Vec<String> =
-            (0..shards).map(|shard| keys::tail(&keys::stem(&self.prefix, namespace, shard))).collect();
+            (0..shards).map(|shard| keys::tail(&keys::stem(&self.0.prefix, namespace, shard))).collect();
         // What claims ask before they tell anything. Who must not ask would hear nothing of its own claims.
-        self.connection.command(Cmd::new().arg("PUBSUB").arg("NUMSUB").arg(&channels)).await?;
-        let pubsub = self.connection.subscribe(&channels).await?;
-        let (connection, namespace) = (self.connection.clone(), namespace.clone());
+        self.0.connection.command(Cmd::new().arg("PUBSUB").arg("NUMSUB").arg(&channels)).await?;
+        let pubsub = self.0.connection.subscribe(&channels).await?;
+        let (connection, namespace) = (self.0.connection.clone(), namespace.clone());
         let handed = pubsub.into_on_message().flat_map(move |message| {
             let handed = match read(&connection, &namespace, message.get_payload_bytes()) {
                 Ok(handed) => handed.into_iter().map(Ok).collect(),

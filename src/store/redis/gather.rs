@@ -112,7 +112,7 @@ impl<T: Clone + Eq + Hash + Send + 'static, E: Send + 'static, A: Send + 'static
         let waiting = topics.get_mut(&self.topic)?;
         let mut bytes = 0;
         let fits = |one: &&Waiting<E, A>| {
-            bytes += one.bytes;
+            bytes = usize::saturating_add(bytes, one.bytes);
             bytes <= MAX_BYTES
         };
         let fitting = waiting.iter().take(MAX_GATHERED).take_while(fits).count().max(1);

@@ -42,12 +42,12 @@ impl RedisStore {
         query: &HistoryQuery,
     ) -> Result<Vec<HistoryEntry>, StoreError> {
         let reader = self.reader(namespace);
-        let key = keys::history(&keys::stem(&self.prefix, namespace, shard));
+        let key = keys::history(&keys::stem(&self.0.prefix, namespace, shard));
         let (mut found, mut before, mut counted) = (Vec::new(), "+".to_owned(), 0);
         loop {
             let mut command = Cmd::new();
             command.arg("XREVRANGE").arg(&key).arg(&before).arg("-").arg("COUNT").arg(PAGE);
-            let page = reader.list(self.connection.command(&command).await?)?;
+            let page = reader.list(self.0.connection.command(&command).await?)?;
             let count = page.len();
             for entry in page {
                 let mut parts = reader.list(entry)?.into_iter();

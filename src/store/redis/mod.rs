@@ -68,18 +68,23 @@ impl Default for RedisOptions {
 
 /// A store on one Redis or Valkey server. A clone is another handle to the same one.
 #[derive(Debug, Clone)]
-pub struct RedisStore {
+pub struct RedisStore(Arc<Shared>);
+
+/// What the handles of one store share.
+#[derive(Debug)]
+struct Shared {
     connection: Connection,
     prefix: Name,
     manual_clock: Option<Arc<AtomicI64>>,
     max_poll: Duration,
-    scopes: Arc<Mutex<HashMap<Name, Arc<Scope>>>>,
+    scopes: Mutex<HashMap<Name, Arc<Scope>>>,
     /// Where the next claim begins among the shards.
-    turn: Arc<AtomicUsize>,
+    turn: AtomicUsize,
     nows: Arc<Gatherer<(), (), i64>>,
     tracks: Arc<Gatherer<(Name, Mode), Track, Tracked>>,
     renews: Arc<Gatherer<Name, Renew, Renewed>>,
     removes: Arc<Gatherer<Name, Id, Result<Removed, Invalid>>>,
+    shows: Arc<Gatherer<Name, Id, Option<DeadlineView>>>,
 }
 
 impl RedisStore {
@@ -104,26 +109,27 @@ impl RedisStore {
         let connection = Connection::open(&url).await?;
         settings::check_server(&connection).await?;
         let RedisOptions { manual_clock, max_poll, .. } = options;
-        Ok(Self {
+        Ok(Self(Arc::new(Shared {
             connection,
             prefix,
             manual_clock,
             max_poll,
-            scopes: Arc::default(),
-            turn: Arc::default(),
+            scopes: Mutex::default(),
+            turn: AtomicUsize::default(),
             nows: Arc::default(),
             tracks: Arc::default(),
             renews: Arc::default(),
             removes: Arc::default(),
-        })
+            shows: Arc::default(),
+        })))
     }
 
     fn manual_now(&self) -> Option<i64> {
-        self.manual_clock.as_ref().map(|clock| clock.load(Ordering::SeqCst))
+        self.0.manual_clock.as_ref().map(|clock| clock.load(Ordering::SeqCst))
     }
 
     fn reader<'a>(&'a self, namespace: &'a Name) -> Reader<'a> {
-        Reader::new(&self.connection, namespace)
+        Reader::new(&self.0.connection, namespace)
     }
 }
 
@@ -174,7 +180,7 @@ impl Store for RedisStore {
             let store = store.clone();
             async move { Ok(vec![store.read_now().await?; callers.len()]) }
         };
-        self.nows.ask((), (), 0, read).await
+        self.0.nows.ask((), (), 0, read).await
     }
 
     async fn namespaces(&self) -> Result<Vec<Registered>, StoreError> {
@@ -209,7 +215,8 @@ impl Store for RedisStore {
             async move { store.track_all(&name, mode, &entries).await }
         };
         Ok(vec![
-            self.tracks
+            self.0
+                .tracks
                 .ask((namespace.clone(), mode), entry.clone(), payload_len(entry.payload.as_deref()), send)
                 .await?,
         ])
@@ -226,7 +233,9 @@ impl Store for RedisStore {
             let (store, name) = (store.clone(), name.clone());
             async move { store.renew_all(&name, &entries).await }
         };
-        Ok(vec![self.renews.ask(namespace.clone(), entry.clone(), payload_len(entry.payload.as_deref()), send).await?])
+        Ok(vec![
+            self.0.renews.ask(namespace.clone(), entry.clone(), payload_len(entry.payload.as_deref()), send).await?,
+        ])
     }
 
     async fn remove(&self, namespace: &Name, ids: &[Id]) -> Result<Vec<Removed>, StoreError> {
@@ -236,7 +245,7 @@ impl Store for RedisStore {
             let (store, name) = (store.clone(), name.clone());
             async move { store.remove_each(&name, &ids).await }
         };
-        Ok(vec![self.removes.ask(namespace.clone(), id.clone(), 0, send).await??])
+        Ok(vec![self.0.removes.ask(namespace.clone(), id.clone(), 0, send).await??])
     }
 
     async fn expire(&self, namespace: &Name, ids: &[Id]) -> Result<Vec<Expired>, StoreError> {
@@ -244,7 +253,15 @@ impl Store for RedisStore {
     }
 
     async fn show(&self, namespace: &Name, id: &Id) -> Result<Option<DeadlineView>, StoreError> {
-        self.view_one(namespace, id).await
+        let (store, name) = (self.clone(), namespace.clone());
+        let send = move |ids: Vec<Id>| {
+            let (store, name) = (store.clone(), name.clone());
+            async move { store.view_each(&name, &ids).await }
+        };
+        // What it holds is not known before it is read.
+        let most = self.scope(namespace).await?.settings().max_payload;
+        let bytes = usize::try_from(most).unwrap_or(usize::MAX);
+        self.0.shows.ask(namespace.clone(), id.clone(), bytes, send).await
     }
 
     async fn list(&self, namespace: &Name, query: &ListQuery) -> Result<Vec<Listed>, StoreError> {
@@ -314,8 +331,8 @@ impl Store for RedisStore {
     }
 
     fn place(&self) -> String {
-        let place = self.connection.place();
-        format!("{place}{}prefix={}", if place.contains('?') { '&' } else { '?' }, self.prefix)
+        let place = self.0.connection.place();
+        format!("{place}{}prefix={}", if place.contains('?') { '&' } else { '?' }, self.0.prefix)
     }
 
     async fn history(&self, namespace: &Name, query: &HistoryQuery) -> Result<Vec<HistoryEntry>, StoreError> {

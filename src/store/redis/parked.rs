@@ -47,14 +47,14 @@ impl RedisStore {
         page: &mut ParkedPage,
     ) -> Result<(), StoreError> {
         let reader = self.reader(&scope.namespace);
-        let stem = keys::stem(&self.prefix, &scope.namespace, shard);
+        let stem = keys::stem(&self.0.prefix, &scope.namespace, shard);
         let (letters, times) = (format!("{stem}{}", shelf.as_str()), format!("{stem}{}_at", shelf.as_str()));
-        page.total += reader.count(self.connection.command(Cmd::new().arg("ZCARD").arg(&times)).await?)?;
+        page.total += reader.count(self.0.connection.command(Cmd::new().arg("ZCARD").arg(&times)).await?)?;
         let (mut start, mut found) = (0, 0);
         while found < wanted {
             let mut range = Cmd::new();
             range.arg("ZRANGE").arg(&times).arg(start).arg(start + PAGE - 1).arg("WITHSCORES");
-            let mut members = reader.list(self.connection.command(&range).await?)?.into_iter();
+            let mut members = reader.list(self.0.connection.command(&range).await?)?.into_iter();
             let mut keys = Vec::new();
             while let Some(member) = members.next() {
                 keys.push((reader.some_bytes(member)?, reader.number(members.next().unwrap_or_default())?));
@@ -68,7 +68,7 @@ impl RedisStore {
             for (key, _) in &keys {
                 read.arg(key);
             }
-            let stored = self.connection.pipeline(&pipeline).await?.pop().unwrap_or_default();
+            let stored = self.0.connection.pipeline(&pipeline).await?.pop().unwrap_or_default();
             for ((key, parked_at_ms), json) in keys.into_iter().zip(reader.list(stored)?) {
                 let Some(json) = reader.bytes(json)? else { continue };
                 let colon = key

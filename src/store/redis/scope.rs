@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::model::{Name, Settings};
 use crate::store::{Configured, StoreError};
 
-use super::{keyed, keys};
+use super::{connection::Args, keyed, keys};
 
 /// One namespace under one version of its settings.
 #[derive(Debug)]
@@ -15,8 +15,8 @@ pub(super) struct Scope {
     pub(super) configured: Arc<Configured>,
     /// The keys of each shard.
     pub(super) keys: Vec<Arc<Vec<String>>>,
-    /// The common arguments of every script, the first of which (now) is left empty.
-    common: Vec<Vec<u8>>,
+    /// The common arguments of every script after the first one, the time.
+    common: Arc<[Vec<u8>]>,
 }
 
 impl Scope {
@@ -25,7 +25,7 @@ impl Scope {
         let keys = (0..configured.settings.shards)
             .map(|shard| Arc::new(keys::shard_keys(&keys::stem(prefix, namespace, shard), &routes)))
             .collect();
-        let common = common_args(&configured);
+        let common = common_args(&configured).into();
         Self { prefix: prefix.clone(), namespace: namespace.clone(), configured, keys, common }
     }
 
@@ -60,11 +60,9 @@ impl Scope {
     }
 
     /// The arguments of a call: the common ones, then its own.
-    pub(super) fn args(&self, now_ms: Option<i64>, own: impl IntoIterator<Item = Vec<u8>>) -> Vec<Vec<u8>> {
-        let mut args = self.common.clone();
-        args[0] = now_ms.map(number).unwrap_or_default();
-        args.extend(own);
-        args
+    pub(super) fn args(&self, now_ms: Option<i64>, own: impl IntoIterator<Item = Vec<u8>>) -> Args {
+        let now = Some(now_ms.map(number).unwrap_or_default());
+        Args { now, common: Arc::clone(&self.common), own: own.into_iter().collect() }
     }
 }
 
@@ -83,7 +81,6 @@ fn common_args(configured: &Configured) -> Vec<Vec<u8>> {
     }
     let span = |span| number(crate::model::span_ms(span));
     let mut args = vec![
-        Vec::new(),
         version.clone().into_bytes(),
         settings.late.as_str().into(),
         span(settings.grace),

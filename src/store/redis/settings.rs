@@ -39,27 +39,27 @@ pub(super) async fn check_server(connection: &Connection) -> Result<(), StoreErr
 
 impl RedisStore {
     pub(super) async fn read_now(&self) -> Result<i64, StoreError> {
-        let time = match self.connection.command(Cmd::new().arg("TIME")).await? {
+        let time = match self.0.connection.command(Cmd::new().arg("TIME")).await? {
             Value::Array(parts) => {
                 parts.into_iter().map(redis::from_redis_value::<i64>).collect::<Result<Vec<i64>, _>>()
             }
-            other => return Err(self.connection.odd(format!("TIME expected, got {other:?}"))),
+            other => return Err(self.0.connection.odd(format!("TIME expected, got {other:?}"))),
         };
         match time.as_deref() {
             Ok([seconds, micros]) => Ok(seconds * 1000 + micros / 1000),
-            _ => Err(self.connection.odd("TIME is no pair of numbers")),
+            _ => Err(self.0.connection.odd("TIME is no pair of numbers")),
         }
     }
 
     pub(super) async fn read_namespaces(&self) -> Result<Vec<Registered>, StoreError> {
-        let reply = self.connection.command(Cmd::new().arg("HGETALL").arg(keys::registry(&self.prefix))).await?;
+        let reply = self.0.connection.command(Cmd::new().arg("HGETALL").arg(keys::registry(&self.0.prefix))).await?;
         let fields: Vec<(String, String)> =
-            redis::from_redis_value(reply).map_err(|error| self.connection.odd(error.to_string()))?;
+            redis::from_redis_value(reply).map_err(|error| self.0.connection.odd(error.to_string()))?;
         let mut namespaces = Vec::with_capacity(fields.len());
         for (name, entry) in fields {
             let shards = entry.split(' ').next().and_then(|shards| shards.parse().ok());
             let shards =
-                shards.ok_or_else(|| self.connection.odd(format!("the registry says \"{entry}\" of {name}")))?;
+                shards.ok_or_else(|| self.0.connection.odd(format!("the registry says \"{entry}\" of {name}")))?;
             namespaces.push(Registered { name: Name::new("namespace", name)?, shards });
         }
         namespaces.sort_by(|a, b| a.name.cmp(&b.name));
@@ -68,7 +68,7 @@ impl RedisStore {
 
     /// Reads settings, routes and pauses from shard 0.
     pub(super) async fn read_configured(&self, namespace: &Name) -> Result<Arc<Configured>, StoreError> {
-        let meta = format!("{}meta", keys::stem(&self.prefix, namespace, 0));
+        let meta = format!("{}meta", keys::stem(&self.0.prefix, namespace, 0));
         let mut command = Cmd::new();
         command
             .arg("HMGET")
@@ -80,7 +80,7 @@ impl RedisStore {
             .arg("paused:cleanups")
             .arg("id_key");
         let reader = self.reader(namespace);
-        let mut fields = reader.list(self.connection.command(&command).await?)?.into_iter();
+        let mut fields = reader.list(self.0.connection.command(&command).await?)?.into_iter();
         let mut field = || reader.bytes(fields.next().unwrap_or_default());
         let (version, settings, routes) = (field()?, field()?, field()?);
         let paused = Paused { reminders: field()?.is_some(), cleanups: field()?.is_some() };
@@ -117,7 +117,7 @@ impl RedisStore {
             let version = format!("{:016x}", fastrand::u64(..));
             let id_key = Some(plan::id_key(change, present.as_deref())?);
             let configured = Configured { version, settings, routes, paused, id_key };
-            let scope = Scope::new(&self.prefix, namespace, Arc::new(configured));
+            let scope = Scope::new(&self.0.prefix, namespace, Arc::new(configured));
             // The registry first: a crash in between leaves a name without settings, which the next apply mends.
             self.register(namespace, &scope.configured, present.is_some()).await?;
             let expected = present.as_ref().map(|present| present.version.clone()).unwrap_or_default();
@@ -128,7 +128,7 @@ impl RedisStore {
                 self.configure_shard(&scope, shard, "*", change.first_start).await?;
             }
             let configured = Arc::clone(&scope.configured);
-            self.scopes.lock().unwrap_or_else(PoisonError::into_inner).insert(namespace.clone(), Arc::new(scope));
+            self.0.scopes.lock().unwrap_or_else(PoisonError::into_inner).insert(namespace.clone(), Arc::new(scope));
             return Ok(Applied { created: present.is_none(), changed: !is_same, configured });
         }
         Err(StoreError::Conflict {
@@ -155,7 +155,7 @@ impl RedisStore {
         let changed = present.is_none_or(|present| present.settings != settings || present.routes != routes);
         let (version, paused) = (String::new(), Paused::default());
         let planned = Configured { version, settings, routes, paused, id_key: None };
-        let scope = Scope::new(&self.prefix, namespace, Arc::new(planned));
+        let scope = Scope::new(&self.0.prefix, namespace, Arc::new(planned));
         let mut reminders: Vec<(LeadTime, u64)> = scope.settings().leads().into_iter().map(|lead| (lead, 0)).collect();
         let mut cleanups = 0;
         let reader = self.reader(namespace);
@@ -165,7 +165,7 @@ impl RedisStore {
             .iter()
             .map(|keys| Call { keys: Arc::clone(keys), args: scope.args(self.manual_now(), own()) })
             .collect();
-        for reply in self.connection.run(scripts::PREVIEW.script(false), &calls).await? {
+        for reply in self.0.connection.run(scripts::PREVIEW.script(false), &calls).await? {
             let mut fields = reader.list(reply?)?.into_iter().skip(1);
             let mut field = || fields.next().unwrap_or_default();
             for ((_, total), count) in reminders.iter_mut().zip(reader.list(field())?) {
@@ -182,15 +182,15 @@ impl RedisStore {
     pub(super) async fn delete_namespace(&self, namespace: &Name) -> Result<bool, StoreError> {
         let mut pipeline = Pipeline::new();
         if let Some(present) = self.present(namespace).await? {
-            let scope = Scope::new(&self.prefix, namespace, present);
+            let scope = Scope::new(&self.0.prefix, namespace, present);
             for (shard, keys) in (0..).zip(&scope.keys) {
-                let history = keys::history(&keys::stem(&self.prefix, namespace, shard));
+                let history = keys::history(&keys::stem(&self.0.prefix, namespace, shard));
                 pipeline.cmd("UNLINK").arg(keys.as_slice()).arg(history);
             }
         }
-        pipeline.cmd("HDEL").arg(keys::registry(&self.prefix)).arg(namespace.as_str());
-        let replies = self.connection.pipeline(&pipeline).await?;
-        self.scopes.lock().unwrap_or_else(PoisonError::into_inner).remove(namespace);
+        pipeline.cmd("HDEL").arg(keys::registry(&self.0.prefix)).arg(namespace.as_str());
+        let replies = self.0.connection.pipeline(&pipeline).await?;
+        self.0.scopes.lock().unwrap_or_else(PoisonError::into_inner).remove(namespace);
         Ok(replies.len() > 1 || replies.last() == Some(&Value::Int(1)))
     }
 
@@ -224,8 +224,8 @@ impl RedisStore {
     async fn register(&self, namespace: &Name, configured: &Configured, is_known: bool) -> Result<(), StoreError> {
         let entry = format!("{} {}", configured.settings.shards, configured.version);
         let mut command = Cmd::new();
-        command.arg("HSET").arg(keys::registry(&self.prefix)).arg(namespace.as_str()).arg(entry);
-        match self.connection.command(&command).await {
+        command.arg("HSET").arg(keys::registry(&self.0.prefix)).arg(namespace.as_str()).arg(entry);
+        match self.0.connection.command(&command).await {
             // Settings may change on a full server; then the registry goes on with the version it knows.
             Err(StoreError::Full { .. }) if is_known => Ok(()),
             registered => registered.map(drop),
@@ -251,7 +251,7 @@ impl RedisStore {
         ];
         let keys = Arc::clone(&scope.keys[usize::from(shard)]);
         let call = Call { keys, args: scope.args(self.manual_now(), own) };
-        let mut replies = self.connection.run(scripts::CONFIGURE.script(false), &[call]).await?;
+        let mut replies = self.0.connection.run(scripts::CONFIGURE.script(false), &[call]).await?;
         let reply = replies.pop().ok_or_else(|| reader.odd("no reply"))??;
         let word = reader.list(reply)?.into_iter().next().unwrap_or_default();
         match reader.text(word)?.as_str() {

@@ -11,6 +11,7 @@ use crate::store::{Failing, Settled, StoreError, Token, Verdict};
 use super::{
     RedisStore,
     codec::Reader,
+    connection::Args,
     scope::{Scope, number},
     scripts,
 };
@@ -34,7 +35,7 @@ impl RedisStore {
                 self.manual_now().map(number).unwrap_or_default(),
             ];
             own.extend(groups(chunk));
-            Ok(own)
+            Ok(Args { own, ..Args::default() })
         };
         let decode = |value| Ok(if reader.number(value)? == 1 { Settled::Settled } else { Settled::Stale });
         self.ask_each(namespace, &scripts::ACK, tokens, id_of_token, args, decode).await

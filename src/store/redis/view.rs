@@ -2,7 +2,7 @@
 
 use redis::Pipeline;
 
-use crate::model::{CatchingUp, Id, Name, Paused, span_ms};
+use crate::model::{CatchingUp, Id, Name, Paused, Route, span_ms};
 use crate::store::notation::whole;
 use crate::store::{
     Counters, DeadlineView, DeliveryState, DeliveryView, ListQuery, Listed, RouteStats, Stats, StoreError,
@@ -18,39 +18,18 @@ use super::{
 };
 
 impl RedisStore {
-    pub(super) async fn view_one(&self, namespace: &Name, id: &Id) -> Result<Option<DeadlineView>, StoreError> {
+    /// Answers for each id; several callers may share the call.
+    pub(super) async fn view_each(
+        &self,
+        namespace: &Name,
+        ids: &[Id],
+    ) -> Result<Vec<Option<DeadlineView>>, StoreError> {
         let reader = self.reader(namespace);
-        let shard = keys::shard_of(id.as_bytes(), self.scope(namespace).await?.shards());
-        let args = |scope: &Scope, (): &()| Ok(scope.args(self.manual_now(), [id.as_bytes().to_vec()]));
-        let mut replies = self.ask(namespace, &scripts::SHOW, &[(shard, ())], args).await?;
-        let mut fields = replies.pop().ok_or_else(|| reader.odd("no reply"))??.into_iter();
-        let mut field = || fields.next().unwrap_or_default();
-        let e = reader.bytes(field())?;
-        let payload = reader.bytes(field())?;
-        let open = match reader.bytes(field())? {
-            Some(entry) => {
-                let entry = entry.strip_suffix(b"+").unwrap_or(&entry).to_vec();
-                Some(reader.notice(&[&entry[..], b":", id.as_bytes()].concat())?)
-            }
-            None => None,
-        };
-        let text = |bytes: Option<Vec<u8>>| bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        let (quarantined, every) = (text(reader.bytes(field())?), text(reader.bytes(field())?));
-        let mut deliveries = Vec::new();
-        let mut stored = reader.list(field())?.into_iter();
+        let args =
+            |scope: &Scope, ids: &[&Id]| Ok(scope.args(self.manual_now(), ids.iter().map(|id| id.as_bytes().to_vec())));
+        let stored = self.ask_each(namespace, &scripts::SHOW, ids, Id::as_bytes, args, Ok).await?;
         let configured = &self.scope(namespace).await?.configured;
-        while let Some(route) = stored.next() {
-            let route = usize::try_from(reader.number(route)?).unwrap_or_default();
-            let route = configured.routes.get(route.wrapping_sub(1)).ok_or_else(|| reader.odd("an unknown route"))?;
-            deliveries.push(delivery(reader, route.name.clone(), &mut stored)?);
-        }
-        let expires_at_ms = text(e).as_deref().and_then(whole);
-        let view = DeadlineView { id: id.clone(), expires_at_ms, payload, open, quarantined, every, deliveries };
-        let is_known = view.expires_at_ms.is_some()
-            || view.open.is_some()
-            || view.quarantined.is_some()
-            || !view.deliveries.is_empty();
-        Ok(is_known.then_some(view))
+        ids.iter().zip(stored).map(|(id, stored)| view(reader, &configured.routes, id, reader.list(stored)?)).collect()
     }
 
     pub(super) async fn list_armed(&self, namespace: &Name, query: &ListQuery) -> Result<Vec<Listed>, StoreError> {
@@ -117,7 +96,7 @@ impl RedisStore {
                 args: scope.args(self.manual_now(), []),
             })
             .collect();
-        for reply in self.connection.run(scripts::STATS.script(false), &calls).await? {
+        for reply in self.0.connection.run(scripts::STATS.script(false), &calls).await? {
             let mut fields = reader.list(reply?)?.into_iter().skip(1);
             let mut field = || fields.next().unwrap_or_default();
             stats.armed += reader.count(field())?;
@@ -148,19 +127,55 @@ impl RedisStore {
 
     async fn read_route_pauses(&self, scope: &Scope, stats: &mut Stats) -> Result<(), StoreError> {
         let reader = self.reader(&scope.namespace);
-        let meta = format!("{}meta", keys::stem(&self.prefix, &scope.namespace, 0));
+        let meta = format!("{}meta", keys::stem(&self.0.prefix, &scope.namespace, 0));
         let mut pipeline = Pipeline::new();
         let read = pipeline.cmd("HMGET").arg(meta);
         for route in &stats.routes {
             read.arg(format!("paused:{}:reminders", route.route)).arg(format!("paused:{}:cleanups", route.route));
         }
-        let mut flags = reader.list(self.connection.pipeline(&pipeline).await?.pop().unwrap_or_default())?.into_iter();
+        let mut flags =
+            reader.list(self.0.connection.pipeline(&pipeline).await?.pop().unwrap_or_default())?.into_iter();
         let mut flag = || reader.bytes(flags.next().unwrap_or_default()).map(|flag| flag.is_some());
         for route in &mut stats.routes {
             route.paused = Paused { reminders: flag()?, cleanups: flag()? };
         }
         Ok(())
     }
+}
+
+fn view(
+    reader: Reader<'_>,
+    routes: &[Route],
+    id: &Id,
+    stored: Vec<redis::Value>,
+) -> Result<Option<DeadlineView>, StoreError> {
+    let mut fields = stored.into_iter();
+    let mut field = || fields.next().unwrap_or_default();
+    let e = reader.bytes(field())?;
+    let payload = reader.bytes(field())?;
+    let open = match reader.bytes(field())? {
+        Some(entry) => {
+            let entry = entry.strip_suffix(b"+").unwrap_or(&entry).to_vec();
+            Some(reader.notice(&[&entry[..], b":", id.as_bytes()].concat())?)
+        }
+        None => None,
+    };
+    let text = |bytes: Option<Vec<u8>>| bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let (quarantined, every) = (text(reader.bytes(field())?), text(reader.bytes(field())?));
+    let mut deliveries = Vec::new();
+    let mut stored = reader.list(field())?.into_iter();
+    while let Some(route) = stored.next() {
+        let route = usize::try_from(reader.number(route)?).unwrap_or_default();
+        let route = routes.get(route.wrapping_sub(1)).ok_or_else(|| reader.odd("an unknown route"))?;
+        deliveries.push(delivery(reader, route.name.clone(), &mut stored)?);
+    }
+    let expires_at_ms = text(e).as_deref().and_then(whole);
+    let view = DeadlineView { id: id.clone(), expires_at_ms, payload, open, quarantined, every, deliveries };
+    let is_known = view.expires_at_ms.is_some()
+        || view.open.is_some()
+        || view.quarantined.is_some()
+        || !view.deliveries.is_empty();
+    Ok(is_known.then_some(view))
 }
 
 fn delivery(

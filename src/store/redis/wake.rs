@@ -12,8 +12,8 @@ impl RedisStore {
     pub(super) async fn listen(&self, namespace: &Name) -> Result<Wakeups, StoreError> {
         let shards = self.scope(namespace).await?.shards();
         let channels: Vec<String> =
-            (0..shards).map(|shard| format!("{}wake", keys::stem(&self.prefix, namespace, shard))).collect();
-        let pubsub = self.connection.subscribe(&channels).await?;
+            (0..shards).map(|shard| format!("{}wake", keys::stem(&self.0.prefix, namespace, shard))).collect();
+        let pubsub = self.0.connection.subscribe(&channels).await?;
         let instants = pubsub.into_on_message().filter_map(async |message| {
             let text = std::str::from_utf8(message.get_payload_bytes()).ok()?;
             text.parse().ok()

@@ -77,17 +77,18 @@ impl RedisStore {
                 self.write_row(&scope, row, &mut shards)?;
             }
         }
-        let mark = mark.map(serde_json::to_vec).transpose().map_err(|error| self.connection.odd(error.to_string()))?;
-        shards[0].field(&keys::meta(&self.prefix, namespace), MARK, mark);
+        let mark =
+            mark.map(serde_json::to_vec).transpose().map_err(|error| self.0.connection.odd(error.to_string()))?;
+        shards[0].field(&keys::meta(&self.0.prefix, namespace), MARK, mark);
         let mut pipeline = Pipeline::new();
         shards[1..].iter().for_each(|writes| writes.add_to(&mut pipeline));
         if pipeline.cmd_iter().next().is_some() {
-            self.connection.pipeline(&pipeline).await?;
+            self.0.connection.pipeline(&pipeline).await?;
         }
         // Only when all others are written may the mark say so.
         let mut last = Pipeline::new();
         shards[0].add_to(&mut last);
-        self.connection.pipeline(&last).await.map(drop)
+        self.0.connection.pipeline(&last).await.map(drop)
     }
 
     fn write_row(&self, scope: &Scope, row: &Row, shards: &mut [Writes]) -> Result<(), StoreError> {
@@ -175,7 +176,7 @@ impl RedisStore {
     }
 
     fn json(&self, record: &Record<'_>) -> Result<Vec<u8>, StoreError> {
-        serde_json::to_vec(record).map_err(|error| self.connection.odd(error.to_string()))
+        serde_json::to_vec(record).map_err(|error| self.0.connection.odd(error.to_string()))
     }
 }
 

@@ -105,7 +105,7 @@ impl RedisStore {
             }
         }
         let mut stands: Vec<Vec<Stand>> = leads.iter().map(|_| Vec::new()).collect();
-        for cursors in self.connection.pipeline(&pipeline).await? {
+        for cursors in self.0.connection.pipeline(&pipeline).await? {
             for (stands, stored) in stands.iter_mut().zip(reader.list(cursors)?) {
                 stands.push(Stand::read(reader, reader.bytes(stored)?)?);
             }
@@ -129,7 +129,7 @@ impl RedisStore {
                 pipeline.cmd("ZCOUNT").arg(&keys[keys::EXP]).arg(format!("({low}")).arg(format!("({}", low + 1.0));
             }
         }
-        let mut counts = self.connection.pipeline(&pipeline).await?.into_iter();
+        let mut counts = self.0.connection.pipeline(&pipeline).await?.into_iter();
         let mut read = |_: &Stand| Ok(reader.count(counts.next().unwrap_or_default())? > 0);
         stands.iter().map(|stands| stands.iter().map(&mut read).collect()).collect()
     }
