@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use crate::api::object;
 use crate::api::text::{Span, write_id, write_payload};
 use crate::api::view::NoticeForm;
 use crate::model::{Class, Invalid, Name, format_instant};
@@ -210,6 +211,7 @@ pub struct ExtendBody {
 pub struct FailBody {
     /// 1 to 1,000 of them.
     #[schema(min_items = 1, max_items = 1000)]
+    #[serde(deserialize_with = "object::list")]
     pub claims: Vec<FailedClaim>,
 }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use crate::api::object;
 use crate::api::text::{
     Instant, Span, WrittenId, id_from_base64, read_id, read_payload, write_id, write_payload_exactly,
 };
@@ -43,6 +44,7 @@ pub struct BatchBody {
     pub mode: ModeForm,
     /// 1 to 1,000 of them; each is answered for itself, in this order.
     #[schema(min_items = 1, max_items = 1000)]
+    #[serde(deserialize_with = "object::list")]
     pub entries: Vec<BatchEntry>,
 }
 

@@ -9,6 +9,7 @@ mod deadline;
 mod history;
 mod namespace;
 mod notice;
+mod object;
 mod parked;
 mod problem;
 mod settings;
@@ -26,6 +27,7 @@ pub use deadline::{
 pub use history::{HistoryForm, HistoryPage, PassedForm};
 pub use namespace::{AppliedForm, ApplyBody, LeadCount, NamespaceForm, NamespaceList, PauseBody, ResumeBody};
 pub use notice::{NoticeData, NoticeEvent};
+pub(crate) use object::Object;
 pub use parked::{
     ParkedAction, ParkedAnswer, ParkedAnswers, ParkedBatch, ParkedForm, ParkedName, ParkedPageForm, ParkedWord,
 };

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::api::object;
 use crate::api::settings::SettingsForm;
 use crate::model::{FirstStart, IdKey, Invalid, Name, Pause, Paused, Route, Settings};
 use crate::store::{Applied, Change, Configured, Preview, Registered};
@@ -54,11 +55,12 @@ impl NamespaceForm {
 #[serde(default, deny_unknown_fields)]
 pub struct ApplyBody {
     /// The settings, whole: what is left out has its default. Not given: they stay as they are.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "object::optional", skip_serializing_if = "Option::is_none")]
     pub settings: Option<SettingsForm>,
     /// What a namespace that is new says of ids already inside a lead. Default: `speak`.
     pub first_start: FirstStart,
     /// Routes to add, or to change where the name is taken. A new namespace without any gets `main`.
+    #[serde(deserialize_with = "object::list")]
     pub routes: Vec<Route>,
     /// Names of routes to remove; their open cleanups are settled as dropped.
     pub drop_routes: Vec<String>,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use crate::api::object;
 use crate::api::text::{WrittenId, read_payload, write_payload};
 use crate::api::view::{FailureForm, NoticeForm, read_failures, read_instant};
 use crate::model::{EventId, Id, IdMask, Invalid, Name, format_instant};
@@ -115,6 +116,7 @@ pub struct ParkedBatch {
     pub action: ParkedAction,
     /// 1 to 1,000 of them; each is answered for itself, in this order.
     #[schema(min_items = 1, max_items = 1000)]
+    #[serde(deserialize_with = "object::list")]
     pub entries: Vec<ParkedName>,
 }
 

@@ -1,6 +1,6 @@
 //! Ids, instants, spans and payloads as the API writes them: read here once, into the words of the model.
 
-use std::time::Duration;
+use std::{fmt, marker::PhantomData, time::Duration};
 
 use base64::{
     Engine as _,
@@ -8,7 +8,10 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 use chrono::DateTime;
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{Error, Unexpected, Visitor},
+};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -108,8 +111,8 @@ pub(super) fn write_payload_exactly(payload: Option<&[u8]>) -> (Option<Box<RawVa
 }
 
 /// An instant: RFC 3339 with its offset, or whole milliseconds since 1970.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(untagged, expecting = "an instant is RFC 3339 with an offset, or whole milliseconds since 1970")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(untagged)]
 pub enum Instant {
     /// Milliseconds since 1970, from 100000000000 to 100000000000000.
     Millis(i64),
@@ -139,8 +142,8 @@ impl Instant {
 }
 
 /// A span: text as in `2h` or `1h 30m`, or seconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(untagged, expecting = "a span is a text such as \"2h\", or seconds")]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(untagged)]
 pub enum Span {
     /// Seconds; a fraction is kept to the millisecond.
     Seconds(f64),
@@ -168,6 +171,67 @@ impl Span {
                 if span_ms(span) > ExpiresAt::MAX_MS { Err(wrong("is too long; give fewer seconds")) } else { Ok(span) }
             }
         }
+    }
+}
+
+/// What is a text or a number. By hand: derived, each is read into a value first, and the wrong one of both makes an error text.
+struct TextOr<T>(PhantomData<T>);
+
+impl<'de> Visitor<'de> for TextOr<Instant> {
+    type Value = Instant;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an instant: RFC 3339 with an offset, or whole milliseconds since 1970")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Instant, E> {
+        Ok(Instant::Text(text.to_owned()))
+    }
+
+    fn visit_i64<E: Error>(self, ms: i64) -> Result<Instant, E> {
+        Ok(Instant::Millis(ms))
+    }
+
+    fn visit_u64<E: Error>(self, ms: u64) -> Result<Instant, E> {
+        i64::try_from(ms).map(Instant::Millis).map_err(|_| E::invalid_value(Unexpected::Unsigned(ms), &self))
+    }
+}
+
+impl<'de> Visitor<'de> for TextOr<Span> {
+    type Value = Span;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a span: a text such as \"2h\", or seconds")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Span, E> {
+        Ok(Span::Text(text.to_owned()))
+    }
+
+    fn visit_f64<E: Error>(self, seconds: f64) -> Result<Span, E> {
+        Ok(Span::Seconds(seconds))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "so many seconds are refused when the span is read")]
+    fn visit_i64<E: Error>(self, seconds: i64) -> Result<Span, E> {
+        Ok(Span::Seconds(seconds as f64))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "so many seconds are refused when the span is read")]
+    fn visit_u64<E: Error>(self, seconds: u64) -> Result<Span, E> {
+        Ok(Span::Seconds(seconds as f64))
+    }
+}
+
+impl<'de> Deserialize<'de> for Instant {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextOr::<Self>(PhantomData))
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextOr::<Self>(PhantomData))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What handlers take: a namespace the caller may use, an id of any bytes, a query, a body of JSON.
 
-use std::ops::Deref;
+use std::{borrow::Cow, ops::Deref, sync::Arc};
 
 use axum::{
     extract::{FromRequest, FromRequestParts, Query, Request},
@@ -15,7 +15,7 @@ use serde::{
 use tokio::time::timeout;
 use utoipa::IntoParams;
 
-use crate::api::{Code, id_from_base64};
+use crate::api::{Code, Object, id_from_base64};
 use crate::config::Scope;
 use crate::forewarn::Namespace;
 use crate::http::App;
@@ -24,8 +24,8 @@ use crate::http::error::Problem;
 use crate::model::{Handle, Id, Invalid, Name};
 
 /// The part of a path at this place, as its bytes: `/v1/namespaces/NS/deadlines/ID` has NS at 3 and ID at 5.
-fn part(parts: &Parts, place: usize) -> Vec<u8> {
-    parts.uri.path().split('/').nth(place).map(|part| percent_decode_str(part).collect()).unwrap_or_default()
+fn part(parts: &Parts, place: usize) -> Cow<'_, [u8]> {
+    parts.uri.path().split('/').nth(place).map(|part| percent_decode_str(part).into()).unwrap_or_default()
 }
 
 /// The part of a path at this place, as text.
@@ -56,7 +56,8 @@ macro_rules! namespace {
                 caller.check_scope(Scope::$scope)?;
                 let name = Name::new("namespace", text_at(parts, 3))?;
                 caller.check(Scope::$scope, &name)?;
-                Ok(Self { namespace: app.forewarn().namespace(name.as_str()), name })
+                let store = Arc::clone(app.forewarn().store());
+                Ok(Self { namespace: Namespace::of(store, name.clone()), name })
             }
         }
 
@@ -120,13 +121,13 @@ impl FromRequestParts<App> for PathId {
             Some(percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned())
         };
         let (base64, handle) = (given("id_base64"), given("handle"));
-        if id != b"-" && (base64.is_some() || handle.is_some()) {
+        if *id != *b"-" && (base64.is_some() || handle.is_some()) {
             let field = if base64.is_some() { "id_base64" } else { "handle" };
             let problem = format!("is given beside an id in the path; put - in its place: …/deadlines/-?{field}=…");
             return Err(Invalid::new(field, problem).into());
         }
         match (base64, handle) {
-            (None, None) => Ok(Self(Id::new(id)?)),
+            (None, None) => Ok(Self(Id::new(&*id)?)),
             (Some(text), None) => Ok(Self(id_from_base64(&text)?)),
             (None, Some(handle)) => {
                 let namespace = app.forewarn().namespace(text_at(parts, 3));
@@ -263,22 +264,19 @@ async fn collect(mut body: axum::body::Body, expected: usize, most: usize) -> Re
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    // What is derived for objects would also take their values in a row.
-    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
-        && serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
-    {
-        return Err(Invalid::new("body", "is an array; give an object").into());
-    }
-    // To say where something is wrong costs time, so it is looked for only if something is.
-    serde_json::from_slice(bytes).or_else(|error| {
-        if !error.is_data() {
+    // To say what is wrong, and where, costs time, so it is looked for only if something is.
+    let Object(read) = serde_json::from_slice(bytes).or_else(|error| {
+        // What is of the wrong kind may be no JSON further on.
+        let further = || serde_json::from_slice::<IgnoredAny>(bytes).err();
+        if let Some(error) = if error.is_data() { further() } else { Some(error) } {
             return Err(Problem::new(Code::Malformed, format!("the body is no JSON: {error}")));
         }
         let mut json = serde_json::Deserializer::from_slice(bytes);
         serde_path_to_error::deserialize(&mut json).map_err(|error| {
             let path = error.path().to_string();
             let field = if path == "." { "body".to_owned() } else { path };
-            Invalid::new(field, format!("is not acceptable: {}", error.inner())).into()
+            Problem::from(Invalid::new(field, format!("is not acceptable: {}", error.inner())))
         })
-    })
+    })?;
+    Ok(read)
 }

@@ -36,6 +36,7 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 /// What to watch.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 struct WatchParams {
     /// Only what is handed out on this route.
     route: Option<String>,

@@ -51,6 +51,25 @@ async fn a_deadline_that_cannot_be_is_refused_by_its_field() {
 }
 
 #[tokio::test]
+async fn values_in_a_row_are_no_object_wherever_one_is_meant() {
+    let (daemon, deadlines) = place().await;
+    let namespace = deadlines.trim_end_matches("/deadlines");
+    for (path, body, field) in [
+        (deadlines.clone(), json!({"action": "remove", "entries": [{"id": "a"}, ["b"]]}), "entries[1]"),
+        (format!("{namespace}/claims/retry"), json!({"claims": [["token"]]}), "claims[0]"),
+        (format!("{namespace}/dead"), json!({"action": "drop", "entries": [["0", "main"]]}), "entries[0]"),
+    ] {
+        let problem = daemon.post(&path, body).await.problem(422);
+        assert_eq!(problem["field"], field, "{problem}");
+    }
+    for (body, field) in [(json!({"settings": [["10m"]]}), "settings"), (json!({"routes": [["main"]]}), "routes[0]")] {
+        let problem = daemon.put(namespace, body).await.problem(422);
+        assert_eq!(problem["field"], field, "{problem}");
+    }
+    assert_eq!(daemon.get(&format!("{namespace}/notices?kinds=reminder")).await.problem(422)["field"], "kinds");
+}
+
+#[tokio::test]
 async fn an_expiry_that_has_passed_is_accepted_and_told() {
     let (daemon, deadlines) = place().await;
     let put = daemon.put(&format!("{deadlines}/a"), json!({"expires_at": "2020-01-01T00:00:00+01:00"})).await.json(201);
