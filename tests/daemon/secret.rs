@@ -94,7 +94,7 @@ echo subjectAltName=DNS:localhost,IP:127.0.0.1 > names
 openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out server.pem
 "#;
 
-/// The store over TLS, the listener over TLS, both by a CA of one's own.
+/// The store over TLS, the listener over TLS before it and before a file, both by a CA of one's own.
 #[tokio::test]
 async fn the_listener_and_the_store_speak_tls() {
     let certificates = tempfile::tempdir().unwrap();
@@ -110,14 +110,17 @@ async fn the_listener_and_the_store_speak_tls() {
     let config = format!("[tls]\ncert_file = \"{}\"\nkey_file = \"{}\"\n", file("server.pem"), file("server.key"));
     let setup = Setup::on(as_forewarn(&format!("rediss://localhost:{port}"))).config(&config);
     let daemon = setup.variable("SSL_CERT_FILE", &file("ca.pem")).start().await;
-    assert!(daemon.url.starts_with("https://127.0.0.1:"), "{}", daemon.url);
+    let on_file = Setup::on_file().config(&config).start().await;
     let ca = reqwest::Certificate::from_pem(&std::fs::read(file("ca.pem")).unwrap()).unwrap();
-    let client = Client::with(&daemon.url, |builder| builder.tls_certs_only([ca]));
-    let namespace = client.apply(json!({})).await;
-    client.put(&format!("/v1/namespaces/{namespace}/deadlines/a"), json!({"ttl": "1h"})).await.json(201);
-    // In the clear there is no answer.
-    let plain = crate::raw::send(daemon.port(), crate::raw::request("GET", "/healthz", "")).await;
-    assert_ne!(plain.status, 200);
+    for daemon in [daemon, on_file] {
+        assert!(daemon.url.starts_with("https://127.0.0.1:"), "{}", daemon.url);
+        let client = Client::with(&daemon.url, |builder| builder.tls_certs_only([ca.clone()]));
+        let namespace = client.apply(json!({})).await;
+        client.put(&format!("/v1/namespaces/{namespace}/deadlines/a"), json!({"ttl": "1h"})).await.json(201);
+        // In the clear there is no answer.
+        let plain = crate::raw::send(daemon.port(), crate::raw::request("GET", "/healthz", "")).await;
+        assert_ne!(plain.status, 200);
+    }
     let broken = format!("[tls]\ncert_file = \"{}\"\nkey_file = \"{}\"\n", file("server.pem"), file("ca.key"));
     let (status, said) = Setup::on_file().config(&broken).refused().await;
     assert!(matches!(status, 1 | 2) && said.contains("ca.key"), "{status} {said}");
