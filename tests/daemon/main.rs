@@ -5,6 +5,7 @@
 mod harness;
 
 mod document;
+mod guide;
 mod hostile;
 mod ids;
 mod life;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what the tests need and what is missing: redis-server and redis-cli, python3 (a client that is not this
-# library), openssl (certificates for a server of the tests' own), a tester of APIs and a generator of clients (from PyPI, in a
+# library), openssl (certificates for a server of the tests' own), curl (which the documents use), a tester of APIs and a generator of clients (from PyPI, in a
 # directory of their own), and a Valkey server, the only one the tests can do without.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -32,13 +32,14 @@ has redis-server || missing="$missing redis-server"
 has redis-cli || missing="$missing redis-tools"
 has python3 || missing="$missing python3"
 has openssl || missing="$missing openssl"
+has curl || missing="$missing curl"
 # The sources of a locale whose order of letters is not that of their bytes.
 [ -e /usr/share/i18n/locales/en_US ] || ! has apt-get || missing="$missing locales"
 if [ -n "$missing" ]; then
     say "installing$missing"
     # shellcheck disable=SC2086 -- one word for each package
     if ! install $missing; then
-        say "cannot install$missing here; install Redis 7.0 or newer (redis-server and redis-cli), python3 and openssl by hand"
+        say "cannot install$missing here; install Redis 7.0 or newer (redis-server and redis-cli), python3, openssl and curl by hand"
         exit 1
     fi
     # A packaged server may start by itself; the tests neither use nor touch it.
