@@ -1,6 +1,8 @@
 //! What every request passes on its way to its handler: it is counted and traced, let in if there is room, and its caller found
 //! out. One step for all of it, since each step of its own costs every request.
 
+use std::mem;
+
 use axum::{
     extract::{MatchedPath, Request, State},
     http::{HeaderValue, header},
@@ -64,13 +66,25 @@ async fn admit(app: &App, mut request: Request, next: Next) -> Response {
     }
 }
 
+/// Says, if it is dropped, that a request has gone before it was answered.
+struct Going;
+
+impl Drop for Going {
+    fn drop(&mut self) {
+        debug!("the client went away");
+    }
+}
+
 /// Counts a request and traces it, by its route, because ids may be secrets.
 async fn seen(app: &App, request: Request, run: impl AsyncFnOnce(Request) -> Response) -> Response {
     let route = Handled::by(request.method(), request.extensions().get::<MatchedPath>());
     let (method, path) = route.parts();
     let span = debug_span!("request", method, path);
     let answered = async {
+        debug!("received");
+        let going = Going;
         let response = run(request).await;
+        mem::forget(going);
         debug!(status = response.status().as_u16(), "answered");
         response
     };
