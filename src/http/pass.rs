@@ -1,8 +1,6 @@
 //! What every request passes on its way to its handler: it is counted and traced, let in if there is room, and its caller found
 //! out. One step for all of it, since each step of its own costs every request.
 
-use std::mem;
-
 use axum::{
     extract::{MatchedPath, Request, State},
     http::{HeaderValue, header},
@@ -66,12 +64,16 @@ async fn admit(app: &App, mut request: Request, next: Next) -> Response {
     }
 }
 
-/// Says, if it is dropped, that a request has gone before it was answered.
-struct Going;
+/// Says, when it is dropped, whether a request went before it was answered.
+struct Going {
+    is_answered: bool,
+}
 
 impl Drop for Going {
     fn drop(&mut self) {
-        debug!("the client went away");
+        if !self.is_answered {
+            debug!("the client went away");
+        }
     }
 }
 
@@ -82,9 +84,9 @@ async fn seen(app: &App, request: Request, run: impl AsyncFnOnce(Request) -> Res
     let span = debug_span!("request", method, path);
     let answered = async {
         debug!("received");
-        let going = Going;
+        let mut going = Going { is_answered: false };
         let response = run(request).await;
-        mem::forget(going);
+        going.is_answered = true;
         debug!(status = response.status().as_u16(), "answered");
         response
     };
