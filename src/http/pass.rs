@@ -64,12 +64,12 @@ async fn admit(app: &App, mut request: Request, next: Next) -> Response {
     }
 }
 
-/// Says, when it is dropped, whether a request went before it was answered.
-struct Going {
+/// Says, when it is dropped, that the client of a request went away, unless it was answered.
+struct RequestGuard {
     is_answered: bool,
 }
 
-impl Drop for Going {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         if !self.is_answered {
             debug!("the client went away");
@@ -84,9 +84,9 @@ async fn seen(app: &App, request: Request, run: impl AsyncFnOnce(Request) -> Res
     let span = debug_span!("request", method, path);
     let answered = async {
         debug!("received");
-        let mut going = Going { is_answered: false };
+        let mut guard = RequestGuard { is_answered: false };
         let response = run(request).await;
-        going.is_answered = true;
+        guard.is_answered = true;
         debug!(status = response.status().as_u16(), "answered");
         response
     };

@@ -32,12 +32,23 @@ pub(crate) fn write_token(fence: i64, notice: &[u8]) -> Token {
     Token::from_bytes(bytes)
 }
 
-/// The fence and the notice in a token.
+/// The fence and the notice in a token; `None` for what is none.
 pub(crate) fn split_token(token: &Token) -> Option<(u32, &[u8])> {
     let bytes = token.as_bytes();
-    let colon = bytes.iter().position(|byte| *byte == b':')?;
-    let fence = std::str::from_utf8(&bytes[..colon]).ok()?.parse().ok()?;
-    Some((fence, &bytes[colon + 1..]))
+    let mut parts = bytes.splitn(4, |byte| *byte == b':');
+    let mut word = || std::str::from_utf8(parts.next()?).ok();
+    let fence = word()?;
+    let (number, kind, expires_at) = (fence.parse().ok()?, word()?, word()?);
+    let is_notice = kind.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        && Kind::from_stored(kind).is_some()
+        && whole(expires_at).is_some()
+        && (1..=Id::MAX_LEN).contains(&parts.next()?.len());
+    is_notice.then(|| (number, &bytes[fence.len() + 1..]))
+}
+
+/// The bytes that a script is given for a token: for what is none, those of one that nobody has.
+pub(crate) fn stored_token(token: &Token) -> &[u8] {
+    split_token(token).map_or(b"0:0:0:-", |_| token.as_bytes())
 }
 
 /// The bytes of the id in a token. What is no token has none and goes to some shard, which calls it stale.
@@ -70,6 +81,13 @@ mod tests {
         }
         assert_eq!(read_notice(&namespace, b"10:1796083200000.75:a").unwrap().expires_at_ms, 1_796_083_200_000);
         assert_eq!(read_notice(&namespace, b"10:1796083200000"), None);
-        assert_eq!(split_token(&Token::from_bytes(*b"65")), None);
+        for none in
+            ["", "65", ":", "65:", "x:10:0:a", "65:10:0", "65:10:0:", "65:+5:0:a", "65:x:0:a", "65:10:x:a", "65:10::a"]
+        {
+            let token = Token::from_bytes(none);
+            assert_eq!((split_token(&token), stored_token(&token)), (None, &b"0:0:0:-"[..]), "{none}");
+        }
+        assert_eq!(split_token(&Token::from_bytes([b"65:10:0:".as_slice(), &[b'a'; 1025]].concat())), None);
+        assert!(split_token(&Token::from_bytes(*b"0:0:0:-")).is_some());
     }
 }

@@ -18,7 +18,7 @@ impl Chance {
         Self { seed, numbers: fastrand::Rng::with_seed(seed) }
     }
 
-    /// Lets a random time pass, shorter than this.
+    /// Lets a random time pass, shorter than this: for what has to hold at any instant, whatever happens at it.
     pub(crate) async fn pause(&mut self, longest: Duration) {
         tokio::time::sleep(longest.mul_f64(self.numbers.f64())).await;
     }

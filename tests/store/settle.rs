@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forewarn::store::{Checked, DropReason, Next, Settled, Shelf, Verdict};
+use forewarn::store::{Checked, DropReason, Failing, Next, Settled, Shelf, Verdict};
 
 use crate::ground::{beneath, forged, grounds};
 use crate::operation::START;
@@ -209,15 +209,23 @@ async fn what_is_no_token_settles_nothing() {
         let good = String::from_utf8(beneath(&claims[0].token)).unwrap();
         let (fence, notice) = good.split_once(':').unwrap();
         let other = fence.parse::<u32>().unwrap() + 1;
-        for text in [format!("{other}:{notice}"), format!("0:{notice}"), format!("64:{notice}"), format!("{good}x")] {
-            let tokens = [forged(&claims[0].token, text.clone())];
-            assert_eq!(
-                scene.store.ack(&scene.name, &route("main"), &tokens).await.unwrap(),
-                [Settled::Stale],
-                "{text}"
-            );
-            let extended = scene.store.extend(&scene.name, &route("main"), &tokens, LEASE).await.unwrap();
+        let damaged =
+            ["", "65", ":", "65:", "x:0:1:a", "65:0:1", "65:0:1:", "65:+5:1:a", "65:x:1:a", "65:0:x:a", "65:0::a"];
+        for text in [format!("{other}:{notice}"), format!("0:{notice}"), format!("64:{notice}"), format!("{good}x")]
+            .into_iter()
+            .chain(damaged.map(str::to_owned))
+        {
+            // One that is no token does not take another along.
+            let tokens = [forged(&claims[0].token, text.clone()), claims[0].token.clone()];
+            let (stale, main) = (&tokens[..1], route("main"));
+            assert_eq!(scene.store.ack(&scene.name, &main, stale).await.unwrap(), [Settled::Stale], "{text}");
+            let extended = scene.store.extend(&scene.name, &main, stale, LEASE).await.unwrap();
             assert_eq!(extended, [Settled::Stale], "{text}");
+            assert_eq!(scene.store.release(&scene.name, &main, stale).await.unwrap(), [Settled::Stale], "{text}");
+            let failed = [Failing { token: tokens[0].clone(), ..failing(&claims[0], retry(1), 8) }];
+            assert_eq!(scene.store.fail(&scene.name, &main, &failed).await.unwrap(), [Settled::Stale], "{text}");
+            let checked = scene.store.recheck(&scene.name, &main, &tokens).await.unwrap();
+            assert_eq!(checked, [Checked::Stale, Checked::Current], "{text}");
         }
         assert_eq!(scene.keyspace().await, before);
         assert_eq!(scene.ack(&claims).await, [Settled::Settled]);

@@ -5,13 +5,13 @@ use std::{sync::atomic::Ordering, time::Duration};
 use redis::{Pipeline, Value};
 
 use crate::model::{Kind, Name, Notice, span_ms};
-use crate::store::notation::{id_of_notice, id_of_token, split_token, whole};
+use crate::store::notation::{id_of_notice, id_of_token, split_token, stored_token, whole};
 use crate::store::recurrence::next_by_cron;
 use crate::store::{Checked, Claims, Dropped, Next, StoreError, Token};
 
 use super::{
     RedisStore,
-    codec::{Reader, unreadable},
+    codec::Reader,
     hand_out::read_hand_outs,
     keys,
     scope::{Scope, number},
@@ -122,7 +122,7 @@ impl RedisStore {
             },
         };
         let args = |scope: &Scope, chunk: &[&&Token]| {
-            let own = chunk.iter().map(|token| token.as_bytes().to_vec());
+            let own = chunk.iter().map(|token| stored_token(token).to_vec());
             Ok(scope.args(self.manual_now(), std::iter::once(number(scope.route_number(route)?)).chain(own)))
         };
         let checked =
@@ -138,11 +138,13 @@ impl RedisStore {
         let (scope, route) = self.scope_of_route(namespace, route).await?;
         let reader = self.reader(namespace);
         let mut pipeline = Pipeline::new();
-        let mut parts = Vec::new();
-        for token in tokens {
-            let (fence, notice) =
-                split_token(token).ok_or_else(|| reader.odd(unreadable("token", token.as_bytes())))?;
-            let id = id_of_notice(notice).ok_or_else(|| reader.odd(unreadable("token", token.as_bytes())))?;
+        let (mut parts, mut suspects) = (Vec::new(), Vec::new());
+        for (at, token) in tokens.iter().enumerate() {
+            let read = split_token(token).and_then(|(fence, notice)| Some((fence, notice, id_of_notice(notice)?)));
+            let Some((fence, notice, id)) = read else {
+                suspects.push(at);
+                continue;
+            };
             let keys = &scope.keys[usize::from(keys::shard_of(id, scope.shards()))];
             pipeline.cmd("ZSCORE").arg(&keys[keys::SHARD_KEYS.len() + route - 1]).arg(notice);
             pipeline.cmd("ZSCORE").arg(&keys[keys::EXP]).arg(id);
@@ -151,16 +153,15 @@ impl RedisStore {
             if is_key {
                 pipeline.cmd("PEXPIRETIME").arg(id);
             }
-            parts.push((fence, notice, is_key));
+            parts.push((at, fence, notice, is_key));
         }
-        if tokens.is_empty() {
-            return Ok(Vec::new());
+        if parts.is_empty() {
+            return Ok(suspects);
         }
         let mut replies = self.0.connection.pipeline(&pipeline).await?.into_iter();
         let mut next = || replies.next().unwrap_or_default();
         let number = |bytes: Option<Vec<u8>>| -> Option<f64> { std::str::from_utf8(&bytes?).ok()?.parse().ok() };
-        let mut suspects = Vec::new();
-        for (at, (fence, notice, is_key)) in parts.into_iter().enumerate() {
+        for (at, fence, notice, is_key) in parts {
             let (queued, armed) = (number(reader.bytes(next())?), number(reader.bytes(next())?));
             let entry = reader.bytes(next())?;
             let key_expiry = if is_key { Some(reader.number(next())?) } else { None };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::model::{Name, span_ms};
-use crate::store::notation::{id_of_token, split_token, whole};
+use crate::store::notation::{id_of_token, split_token, stored_token, whole};
 use crate::store::{Failing, Settled, StoreError, Token, Verdict};
 
 use super::{
@@ -99,7 +99,7 @@ impl RedisStore {
 
 /// Tokens as scripts read them.
 fn bytes(tokens: &[&Token]) -> impl Iterator<Item = Vec<u8>> {
-    tokens.iter().map(|token| token.as_bytes().to_vec())
+    tokens.iter().map(|token| stored_token(token).to_vec())
 }
 
 /// One failure as the script reads it.
@@ -112,7 +112,7 @@ fn record(failing: &Failing) -> [Vec<u8>; 9] {
         Verdict::Review => ("review", Duration::ZERO),
     };
     [
-        token.as_bytes().to_vec(),
+        stored_token(token).to_vec(),
         word.into(),
         number(span_ms(delay)),
         number(max_failures),
