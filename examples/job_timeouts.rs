@@ -24,6 +24,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use tokio::process::{Child, Command};
 use tokio::{
+    signal::unix::{SignalKind, signal},
     sync::mpsc::{self, Receiver, Sender},
     task::JoinSet,
     time::timeout,
@@ -80,6 +81,8 @@ async fn main() -> anyhow::Result<ExitCode> {
         .build()?;
     let working = tokio::spawn(worker.run(stop.clone().cancelled_owned()));
 
+    // From before the first job on: none outlives its runner for an interrupt that came too early.
+    let mut interrupts = signal(SignalKind::interrupt())?;
     let mut jobs = JoinSet::new();
     for command in &args.jobs {
         let child = start(command)?;
@@ -99,10 +102,7 @@ async fn main() -> anyhow::Result<ExitCode> {
                 None => break,
             },
             // The jobs do not hear it themselves: they are in groups of their own.
-            interrupted = tokio::signal::ctrl_c() => {
-                interrupted?;
-                running.end_all();
-            }
+            Some(()) = interrupts.recv() => running.end_all(),
         }
     }
     stop.cancel();
